@@ -112,14 +112,19 @@ def one_of(words: Sequence[str], word: Any) -> str:
 
 
 def variant(name: str, role: str, records: list[Record], error: str | None, what: str) -> Record:
-    return {"name": name, "role": role, "error": error, "loss": [], "step_time_ns": [], "ranks": [rank(one) for one in records if one], "sweep": [],
-            "growth": [], "what": what}
+    return {"name": name, "role": role, "error": error, "loss": [], "step_time_ns": [], "ranks": [rank(with_whole(one)) for one in records if one],
+            "sweep": [], "growth": [], "what": what}
+
+
+def with_whole(record: Record) -> Record:
+    """The record of a test with the whole test as a phase of its last step."""
+    phases = record["phases"]
+    return {**record, "phases": [*phases, {**record["whole"], "step": phases[-1]["step"] if phases else 0}]}
 
 
 def rank(record: Record) -> Record:
     steps = {}
-    last = record["phases"][-1]["step"] if record["phases"] else 0
-    for phase in [*record["phases"], {**record["whole"], "step": last}]:  # the whole test is a phase of its last step
+    for phase in record["phases"]:
         steps.setdefault(phase["step"], []).append({"name": phase["name"], **{each: {"peak": phase["peak"][each], "end": phase["end"][each]}
                                                                              for each in STATISTICS}})
     all_steps = [{"times": 1, "phases": phases, "moments": [], "calls": []} for phases in steps.values()]

@@ -37,9 +37,11 @@ struct Allocator : testing::Test {
     allocator::get()->resetPeakStats(0);
     allocator::get()->resetAccumulatedStats(0);
   }
-  // A fraction of what the device had when PyTorch first asked for its properties.
+  // A fraction of what the device had when PyTorch first asked for its properties. PyTorch cuts the
+  // product down to a whole byte, which may be one byte less than `bytes`: one byte more is asked for.
   void limit(size_t bytes) {
-    allocator::get()->setMemoryFraction(static_cast<double>(bytes) / static_cast<double>(total), 0);
+    const double fraction = static_cast<double>(bytes + 1) / static_cast<double>(total);
+    allocator::get()->setMemoryFraction(fraction, 0);
   }
   static auto stats() { return allocator::getDeviceStats(0); }
   static int64_t reserved() { return stats().reserved_bytes[0].current; }
