@@ -41,6 +41,13 @@ def tell_settings(torch, layer):
             layer.tidemark_record_setting(str(name).encode(), setting(value).encode())
 
 
+class Calls(threading.local):
+    """Modules that run on a thread, by their paths, and whether they are a forward of their own."""
+
+    def __init__(self):
+        self.stack, self.forward = [], False
+
+
 class Labels:
     def __init__(self, torch, layer, libraries):
         self.torch, self.layer = torch, layer
@@ -50,7 +57,8 @@ class Labels:
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.plain = {torch.Tensor, torch.nn.Parameter}  # types whose memory is their own
         self.has_optimizer = False
-        self.calls = threading.local()
+        self.calls = Calls()
+        self.tell_module = layer.tidemark_record_module
         warnings.filterwarnings("ignore", message="Using `torch.compile.module.` when there are global hooks")  # which are these
         hooks = torch.nn.modules.module
         hooks.register_module_forward_pre_hook(outside_compilation(torch, self.enter))
@@ -60,29 +68,25 @@ class Labels:
         optimizer.register_optimizer_step_pre_hook(self.before_step)
         optimizer.register_optimizer_step_post_hook(self.after_step)
 
-    def stack(self):
-        if not hasattr(self.calls, "stack"):
-            self.calls.stack = []
-        return self.calls.stack
-
     def enter(self, module):
-        stack = self.stack()
+        stack = self.calls.stack
         if not stack:
             if module not in self.modules:
                 self.learn(module)
             self.calls.forward = self.phases.backwards == 0  # else autograd computes activations again
             if self.calls.forward:
                 self.phases.enter("forward")
-        stack.append(self.modules.get(module) or type(module).__name__.encode())
-        self.layer.tidemark_record_module(stack[-1])
+        path = self.modules.get(module) or type(module).__name__.encode()
+        stack.append(path)
+        self.tell_module(path)
 
     def leave(self, _module):
-        stack = self.stack()
+        stack = self.calls.stack
         if stack:
             stack.pop()
             if not stack and self.calls.forward:
                 self.phases.leave("forward")
-        self.layer.tidemark_record_module(stack[-1] if stack else b"")
+        self.tell_module(stack[-1] if stack else b"")
 
     def learn(self, root):
         """Names of the modules and parameters below the outermost module, when it is called for the first time."""

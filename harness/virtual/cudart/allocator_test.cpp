@@ -38,7 +38,8 @@ struct Allocator : testing::Test {
     allocator::get()->resetAccumulatedStats(0);
   }
   // A fraction of what the device had when PyTorch first asked for its properties. PyTorch cuts the
-  // product down to a whole byte, which may be one byte less than `bytes`: one byte more is asked for.
+  // product down to a whole byte, which may be one byte less than `bytes`: one byte more is asked
+  // for.
   void limit(size_t bytes) {
     const double fraction = static_cast<double>(bytes + 1) / static_cast<double>(total);
     allocator::get()->setMemoryFraction(fraction, 0);

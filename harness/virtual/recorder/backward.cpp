@@ -1,8 +1,8 @@
 #include "harness/virtual/recorder/backward.h"
 
-#include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
+#include <dlfcn.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
@@ -19,8 +19,13 @@ namespace {
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 
 thread_local Number node_here = 0, node_before = 0, module_here = 0;
-// Number of the node that the running operator makes, if it makes one; -1: none runs.
-thread_local std::int64_t operator_here = -1;
+
+// Where this thread made its last node.
+struct Made {
+  Number stack = 0;
+  PythonPlace place;
+};
+thread_local Made last_made;
 
 // The place of every node that a thread has made, in the order of their sequence numbers: a new
 // row where it differs from the one before.
@@ -36,16 +41,15 @@ std::unordered_map<std::uint64_t, Forwards>& forwards() {
   return device::immortal<std::unordered_map<std::uint64_t, Forwards>>();
 }
 
-void note_forward(State& state, std::int64_t sequence) {
-  const std::lock_guard lock(state.mutex);
-  const Number stack = state.names().stack();
+void note_node(std::uint64_t sequence) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return;
+  const std::lock_guard lock(state->mutex);
+  const Number stack = state->names().stack();
+  last_made = {stack, state->names().innermost()};
   Forwards& rows = forwards()[at::RecordFunction::currentThreadId()];
   if (!rows.empty() && rows.back().stack == stack && rows.back().module == module_here) return;
-  if (!rows.empty() && rows.back().sequence >= sequence) {  // it has made no node
-    rows.back() = {sequence, stack, module_here};
-    return;
-  }
-  rows.push_back({sequence, stack, module_here});
+  rows.push_back({static_cast<std::int64_t>(sequence), stack, module_here});
   if (rows.size() > kForwards) rows.pop_front();
 }
 
@@ -64,21 +68,13 @@ Number node_of(State& state, const at::RecordFunction& call) {
 
 struct Before : at::ObserverContext {
   Number node = node_here;
-  std::int64_t op = operator_here;
 };
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
   State* state = recording();
   if (state == nullptr || !state->history) return nullptr;
-  if (call.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    auto before = std::make_unique<Before>();
-    node_here = node_before = node_of(*state, call);
-    return before;
-  }
-  if (!at::GradMode::is_enabled() || call.seqNr() < 0) return nullptr;
-  note_forward(*state, call.seqNr());
   auto before = std::make_unique<Before>();
-  operator_here = call.seqNr();
+  node_here = node_before = node_of(*state, call);
   return before;
 }
 
@@ -102,19 +98,20 @@ void label_gradient(State& state) {
 void end(const at::RecordFunction& call, at::ObserverContext* context) {
   if (context == nullptr) return;
   node_here = static_cast<Before*>(context)->node;
-  operator_here = static_cast<Before*>(context)->op;
   if (State* state = recording(); state != nullptr && std::string_view(call.name()) == kAccumulate)
     label_gradient(*state);
 }
 
 }  // namespace
 
-void follow_operators() {
+void follow_nodes() {
   static std::once_flag once;
   std::call_once(once, [] {
+    using Follow = void (*)(void (*)(std::uint64_t));
+    if (void* follow = dlsym(RTLD_DEFAULT, "tidemark_device_on_node"))
+      reinterpret_cast<Follow>(follow)(&note_node);
     at::addGlobalCallback(
-        at::RecordFunctionCallback(&begin, &end)
-            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+        at::RecordFunctionCallback(&begin, &end).scopes({at::RecordScope::BACKWARD_FUNCTION}));
   });
 }
 
@@ -122,10 +119,10 @@ void follow_operators() {
 Number node_now() {
   return node_here == 0 && torch::autograd::get_current_node() ? node_before : node_here;
 }
-Number module_now(Names& names) {
-  if (module_here != 0 || operator_here < 0) return module_here;
-  const bool in_graph = at::sequence_number::peek() > static_cast<std::uint64_t>(operator_here);
-  return in_graph ? names.string(kOutsideModules) : 0;
+Number module_now(Names& names, Number stack) {
+  if (module_here != 0 || stack == 0 || !at::GradMode::is_enabled()) return module_here;
+  const bool runs = last_made.stack == stack && last_made.place == names.innermost();
+  return runs ? names.string(kOutsideModules) : 0;
 }
 void set_module_now(Number module) { module_here = module; }
 

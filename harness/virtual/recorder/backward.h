@@ -5,15 +5,17 @@
 
 namespace tidemark::recorder {
 
-/// Follows all operators of the process and all nodes of its backwards, once.
-void follow_operators();
+/// Follows all nodes of autograd that the process makes and runs, once.
+void follow_nodes();
 
 /// The node that runs on this thread, as State::names() has it; 0 outside a backward.
 Number node_now();
 
-/// The module that runs forward on this thread (Names::string); set by tidemark_record_module. In
-/// an operator outside of all modules that makes a node of autograd: "outside modules".
-Number module_now(Names& names);
+/// The module that runs forward on this thread (Names::string); set by tidemark_record_module.
+/// Outside of all modules it is "outside modules" in an operator that has made a node of autograd:
+/// while the instruction of Python that made the thread's last node is still the one that runs.
+/// `stack` is the result of Names::stack() on this thread, whose last call it was.
+Number module_now(Names& names, Number stack);
 void set_module_now(Number module);
 
 }  // namespace tidemark::recorder

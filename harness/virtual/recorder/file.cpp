@@ -104,7 +104,8 @@ std::string RecordFile::read(std::uint64_t begin, std::uint64_t end) const {
 
 void RecordFile::commit() {
   const std::uint64_t next = header_->now.load(std::memory_order_relaxed) ^ 1U;
-  header_->moments[next] = moment_;
+  std::memcpy(&header_->moments[next], &moment_,
+              offsetof(Moment, devices) + devices_ * sizeof(Figures));
   header_->now.store(next, std::memory_order_release);
 }
 

@@ -1,6 +1,7 @@
 // File of a record, as the process that records writes it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -23,6 +24,11 @@ class RecordFile {
   std::uint64_t size() const { return moment_.size; }
   /// The moment that commit() is to make that of the file.
   Moment& moment() { return moment_; }
+  /// Those of a device, to be changed.
+  Figures& figures(std::size_t device) {
+    devices_ = std::max(devices_, device + 1);
+    return moment_.devices[device];
+  }
   /// What was appended and the moment's figures hold from now on, all at once.
   void commit();
   /// Appends a whole entry. False if the file system has no room: nothing is written.
@@ -47,6 +53,7 @@ class RecordFile {
   char* window_ = nullptr;
   std::uint64_t window_begin_ = 0, room_ = 0;  // of entries
   Moment moment_{};
+  std::size_t devices_ = 0;  // with figures
 };
 
 }  // namespace tidemark::recorder

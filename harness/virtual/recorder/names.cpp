@@ -1,7 +1,5 @@
 #include "harness/virtual/recorder/names.h"
 
-#include <functional>
-
 #include "harness/virtual/recorder/format.h"
 
 namespace tidemark::recorder {
@@ -9,11 +7,18 @@ namespace {
 
 void begin(std::string& entry, Tag tag) { entry += static_cast<char>(tag); }
 
+std::size_t mixed(std::size_t hash, std::size_t part) {
+  return (hash ^ part) * 0x9E3779B97F4A7C15ULL;
+}
+
 }  // namespace
 
 void put(std::string& entry, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7U) entry += static_cast<char>((value & 0x7FU) | 0x80U);
-  entry += static_cast<char>(value);
+  std::array<char, 10> bytes;
+  std::size_t count = 0;
+  for (; value >= 0x80; value >>= 7U) bytes[count++] = static_cast<char>((value & 0x7FU) | 0x80U);
+  bytes[count++] = static_cast<char>(value);
+  entry.append(bytes.data(), count);
 }
 
 void put_signed(std::string& entry, std::int64_t value) {
@@ -28,10 +33,13 @@ void put_text(std::string& entry, std::string_view text) {
 
 std::size_t Names::Hash::operator()(const Key& key) const {
   const auto& [caller, code, instruction, file, lines] = key;
-  std::size_t hash = std::hash<const void*>()(code);
-  for (const std::size_t part :
-       {static_cast<std::size_t>(caller), static_cast<std::size_t>(instruction)})
-    hash = (hash ^ part) * 0x9E3779B97F4A7C15ULL;
+  const std::size_t hash = mixed(mixed(reinterpret_cast<std::uintptr_t>(code), caller),
+                                 static_cast<std::size_t>(instruction));
+  return hash ^ (hash >> 29U);
+}
+
+std::size_t Names::Hash::operator()(const Three& key) const {
+  const std::size_t hash = mixed(mixed(key[0], key[1]), key[2]);
   return hash ^ (hash >> 29U);
 }
 
@@ -50,16 +58,17 @@ Number Names::pushed(Number caller, const PythonPlace& place) {
   if (const auto known = stacks_.find(key); known != stacks_.end()) return known->second;
   const PythonLine line = line_of(place);
   const Number function = string(line.function), file = string(line.file);
+  const auto at = static_cast<Number>(line.line < 0 ? 0 : line.line);
   const auto [frame, is_new] =
-      frames_.try_emplace({function, file, line.line}, static_cast<Number>(frames_.size() + 1));
+      frames_.try_emplace({function, file, at}, static_cast<Number>(frames_.size() + 1));
   if (is_new) {
     begin(entries_, Tag::frame);
     put(entries_, function);
     put(entries_, file);
-    put(entries_, static_cast<std::uint64_t>(line.line < 0 ? 0 : line.line));
+    put(entries_, at);
   }
   const auto [stack, added] =
-      stack_of_.try_emplace({caller, frame->second}, static_cast<Number>(stack_of_.size() + 1));
+      stack_of_.try_emplace({caller, frame->second, 0}, static_cast<Number>(stack_of_.size() + 1));
   if (added) {
     begin(entries_, Tag::stack);
     put(entries_, caller);

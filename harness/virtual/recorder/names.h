@@ -1,8 +1,9 @@
 // Numbers of strings, frames, stacks and autograd's nodes in a record. Each is written once.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -29,6 +30,8 @@ class Names {
   Number string(std::string_view text);
   /// The stack of the calling thread.
   Number stack();
+  /// The innermost frame of the last stack(); none, if it had none.
+  PythonPlace innermost() const { return last_.empty() ? PythonPlace{} : last_.back().place; }
   Number node(std::string_view name, Number stack, Number module);
 
  private:
@@ -37,17 +40,23 @@ class Names {
     Number stack = 0;  // up to this frame
   };
   using Key = std::tuple<Number, const char*, std::int64_t, const void*, const void*>;
+  using Three = std::array<Number, 3>;
   struct Hash {
+    using is_transparent = void;
     std::size_t operator()(const Key& key) const;
+    std::size_t operator()(const Three& key) const;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
   };
   Number pushed(Number caller, const PythonPlace& place);
 
   std::string& entries_;
-  std::map<std::string, Number, std::less<>> strings_;
-  std::map<std::tuple<Number, Number, int>, Number> frames_;
+  std::unordered_map<std::string, Number, Hash, std::equal_to<>> strings_;
+  std::unordered_map<Three, Number, Hash> frames_;  // function, file, line
   std::unordered_map<Key, Number, Hash> stacks_;
-  std::map<std::pair<Number, Number>, Number> stack_of_;  // caller's stack, frame
-  std::map<std::tuple<Number, Number, Number>, Number> nodes_;
+  std::unordered_map<Three, Number, Hash> stack_of_;  // caller's stack, frame, 0
+  std::unordered_map<Three, Number, Hash> nodes_;     // name, stack, module
   std::vector<PythonPlace> places_;
   std::vector<Frame> last_;  // outermost first
 };

@@ -32,7 +32,7 @@ void on_event(const AllocatorEntry& entry) {
   if (state == nullptr || entry.action_ == AllocatorEntry::Action::SNAPSHOT) return;
   const auto stats = stats_of(static_cast<std::size_t>(entry.device_));
   const std::lock_guard lock(state->mutex);
-  state->event(entry, stats, module_now(state->names()), node_now());
+  state->event(entry, stats);
 }
 
 /// Figures up to the last allocation.
@@ -103,7 +103,7 @@ EXPORTED int tidemark_record_follow() {
     allocator::attachAllocatorTraceTracker(on_event);
     followed = true;
     if (state->history) {
-      follow_operators();
+      follow_nodes();
       tidemark::numbers::note_gathers();
     }
     return 0;

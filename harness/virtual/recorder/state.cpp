@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "harness/virtual/recorder/backward.h"
+
 namespace tidemark::recorder {
 namespace {
 
@@ -37,7 +39,7 @@ State::State(const std::string& path, History kind)
   if (history) begin_step();
 }
 
-void State::write(const std::string& entry, bool timed) {
+void State::write(std::string& entry, bool timed) {
   if (failed_) return;
   if (!definitions_.empty()) {
     repeats_.keep();
@@ -45,13 +47,12 @@ void State::write(const std::string& entry, bool timed) {
     definitions_.clear();
   }
   repeats_.add(entry);
-  std::string whole = entry;
   if (timed) {
     const std::int64_t time = now_us();
-    put_signed(whole, time - last_us_);
+    put_signed(entry, time - last_us_);
     last_us_ = time;
   }
-  failed_ = failed_ || !file_.append(whole);
+  failed_ = failed_ || !file_.append(entry);
   if (!failed_) return;
   std::string reason = begun(Tag::failure);
   put_text(reason, "the file system had no room for the record");
@@ -64,7 +65,7 @@ void State::put_address(std::string& entry, std::uint64_t value) {
 }
 
 void State::settled(std::size_t device, const AllocatorStats& stats) {
-  Figures& f = file_.moment().devices[device];
+  Figures& f = file_.figures(device);
   const std::int64_t active = now(stats.active_bytes);
   if (f.unsettled > 0) {
     // Active bytes change at nothing else between an allocation and the next event.
@@ -95,12 +96,11 @@ void State::settle(std::size_t device, const AllocatorStats& stats) {
   file_.commit();
 }
 
-void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Number module,
-                  Number node) {
+void State::event(const AllocatorEntry& entry, const AllocatorStats& stats) {
   const auto device = static_cast<std::size_t>(entry.device_);
   if (device >= kDevices) return;
   settled(device, stats);
-  Figures& f = file_.moment().devices[device];
+  Figures& f = file_.figures(device);
   if (entry.action_ == Action::ALLOC) f.unsettled = static_cast<std::int64_t>(entry.size_);
   const auto at = static_cast<std::uint64_t>(entry.addr_);
   if (entry.action_ == Action::FREE_COMPLETED) forget_labels(at, entry.size_);
@@ -109,7 +109,8 @@ void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Numb
                     entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
   const Number stack = made ? names_.stack() : 0;
-  std::string out = begun(Tag::event);
+  std::string& out = event_;
+  out.assign(1, static_cast<char>(Tag::event));
   put(out, static_cast<std::uint64_t>(entry.action_));
   put(out, device);
   put_address(out, oom ? last_address_ : at);
@@ -117,8 +118,8 @@ void State::event(const AllocatorEntry& entry, const AllocatorStats& stats, Numb
   if (oom) put(out, at);
   put(out, reinterpret_cast<std::uintptr_t>(entry.stream_));
   put(out, stack);
-  put(out, made ? module : 0);
-  put(out, made ? node : 0);
+  put(out, made ? module_now(names_, stack) : 0);
+  put(out, made ? node_now() : 0);
   write(out, true);
   file_.commit();
 }
@@ -222,7 +223,8 @@ void State::setting(std::string_view name, std::string_view value) {
   definitions_ += begun(Tag::setting);  // stays, whatever repeats itself
   put_text(definitions_, name);
   put_text(definitions_, value);
-  write("");
+  std::string none;
+  write(none);
   file_.commit();
 }
 

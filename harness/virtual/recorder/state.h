@@ -38,7 +38,7 @@ class State {
   Names& names() { return names_; }
 
   /// An event of the allocator that is no snapshot; `stats` are those of its device now.
-  void event(const AllocatorEntry& entry, const AllocatorStats& stats, Number module, Number node);
+  void event(const AllocatorEntry& entry, const AllocatorStats& stats);
   /// Brings a device's figures up to the allocation before.
   void settle(std::size_t device, const AllocatorStats& stats);
   void label(std::uint64_t address, std::string_view kind, std::string_view name);
@@ -51,9 +51,9 @@ class State {
   void setting(std::string_view name, std::string_view value);
 
  private:
-  /// Appends the definitions that an entry has made, the entry, and the microseconds since the
-  /// timed one before. Not committed.
-  void write(const std::string& entry, bool timed = false);
+  /// Appends the definitions that an entry has made, the entry, and to both the microseconds since
+  /// the timed one before. Not committed.
+  void write(std::string& entry, bool timed = false);
   void settled(std::size_t device, const AllocatorStats& stats);
   void begin_step();
   void show_phase();
@@ -62,7 +62,7 @@ class State {
   void forget_labels(std::uint64_t address, std::uint64_t bytes);
 
   RecordFile file_;
-  std::string definitions_;
+  std::string definitions_, event_;
   Names names_{definitions_};
   Repeats repeats_{file_};
   Bound bound_{file_};
