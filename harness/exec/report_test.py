@@ -37,6 +37,27 @@ def case_compare():
     python("", "--threshold", "memory=0").refuses("--threshold needs --compare")
 
 
+def case_batch():
+    """Three sequences in place of two: the cause first, then what grew, the most bytes first, with the sum exact."""
+    two, three = FOLDER / "two", FOLDER / "three"
+    gpt = [sys.executable, HERE / "gpt.py"]
+    Said("--report", two, "--", *gpt, 2).ends(0)
+    said = Said("--report", three, "--compare", two, "--", *gpt, 3).ends(1)
+    grown = re.search(r"peak of active under calibrated: .*, \+([\d,]+) bytes:\n((?: +[+-][\d,]+  .*\n)+)", said.err)
+    said.check(grown, "what grew")
+    cause = said.err.index("The runs were made differently (1)")
+    said.check(cause < grown.start() and "gpt.py 3\n" in said.err[cause:grown.start()], "the arguments before what grew")
+    rows = [(int(size.replace(",", "")), what) for size, what in re.findall(r"^ +([+-][\d,]+)  (.*)$", grown[2], re.M)]
+    said.check(sum(size for size, _ in rows) == int(grown[1].replace(",", "")), "the sum of the lines")
+    logits = 4 * 1024 * 50304  # of one sequence in fp32: their logarithms, and what two nodes make of them
+    loss = next(number for number, line in enumerate((HERE / "gpt.py").read_text().splitlines(), 1) if "cross_entropy" in line)
+    for size, what in rows[:3]:
+        said.check(size == logits and what.startswith(("activations, outside modules, <module> gpt.py:", "backward, <module> gpt.py:")) and
+                   f"gpt.py:{loss}" in what, "the loss before all else")
+    lines = [size for size, what in rows if " more line" not in what]
+    said.check(lines == sorted(lines, key=abs, reverse=True) and len(lines) > 5, "by bytes")
+
+
 def case_report():
     folder = FOLDER / "report"
     program = """
