@@ -153,7 +153,8 @@ std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity) {
   text += left_text(peak.left);
   if (const StepGrowth* growth = worst_growth(peaks))
     text += "grows: " + growth_text(*growth, peak.device.ooms > 0 ? 0 : capacity) + "\n";
-  return text + fmt::format("all parts: tidemark snapshot show --top 1000 {}\n", peak.file.string());
+  return text +
+         fmt::format("all parts: tidemark snapshot show --top 1000 {}\n", peak.file.string());
 }
 
 }  // namespace tidemark

@@ -17,8 +17,7 @@ std::string first_lines(const auto& items, std::size_t top, std::string_view ind
   std::string out;
   for (const auto& item : items | std::views::take(top))
     out += fmt::format("{}{}\n", indent, line(item));
-  if (items.size() > top)
-    out += fmt::format("{}and {} more\n", indent, items.size() - top);
+  if (items.size() > top) out += fmt::format("{}and {} more\n", indent, items.size() - top);
   return out;
 }
 
