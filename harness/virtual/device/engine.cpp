@@ -183,8 +183,8 @@ Ns Engine::append(Stream& s, Ns duration, std::string_view name, Kind kind) {
   if (race::is_on()) race::appended(s.index);
   unready_polls = 0;
   if (tracing)
-    trace.push_back({std::string(name), s.index, start, s.tail, now, kind, s.count,
-                     std::string(current_operator())});
+    trace.push_back({trace_names.of(name), s.index, start, s.tail, now, kind, s.count,
+                     trace_names.of(current_operator())});
   return start;
 }
 

@@ -14,6 +14,7 @@
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/failure.h"
 #include "harness/virtual/device/profile.h"
+#include "harness/virtual/device/trace_names.h"
 #include "harness/virtual/race/vector_clock.h"
 
 struct CUgraphNode_st;
@@ -61,12 +62,12 @@ constexpr std::uint64_t kKnownLimit = 256 << 10;
 constexpr std::uint32_t kHostLane = ~std::uint32_t{0};  // in place of a stream
 
 struct TraceEntry {
-  std::string name;
+  const char* name;  // of Engine::trace_names
   std::uint32_t stream;
   Ns start, end, host;
   Kind kind = Kind::op;
   std::uint64_t place = 0;  // among the operations of its stream; 0: a wait
-  std::string op = {};      // the operator it belongs to
+  const char* op = "";      // the operator it belongs to, likewise
 };
 
 struct Engine {
@@ -98,6 +99,7 @@ struct Engine {
 
   bool tracing = false;
   std::vector<TraceEntry> trace;
+  TraceNames trace_names;
 
   std::atomic<Data> data{Data::none};                   // no lock needed
   std::atomic<std::uint64_t> known_limit{kKnownLimit};  // bytes; no lock needed

@@ -191,7 +191,7 @@ cudaError_t launch_graph(ExecHandle exec, StreamHandle stream) {
     } else {
       e.launches += node->type == cudaGraphNodeTypeKernel;
       e.append(*s, node->duration, node->name, kind_of(*node));
-      if (e.tracing && !node->op.empty()) e.trace.back().op = node->op;
+      if (e.tracing && !node->op.empty()) e.trace.back().op = e.trace_names.of(node->op);
     }
     ends.push_back(s->tail);
     latest = std::max(latest, s->tail);

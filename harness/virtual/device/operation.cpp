@@ -178,6 +178,6 @@ void tidemark_device_end_operator(uint64_t bytes) {
   if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index &&
       e.trace.back().kind != Kind::wait) {
     e.trace.back().end = s.tail;
-    e.trace.back().name = bracket.name + "/" + e.trace.back().name;
+    e.trace.back().name = e.trace_names.joined(e.trace_names.of(bracket.name), e.trace.back().name);
   }
 }

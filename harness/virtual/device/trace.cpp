@@ -9,15 +9,17 @@ using namespace tidemark::device;
 void tidemark_device_trace(int on) {
   auto [e, lock] = locked();
   e.tracing = on != 0;
-  if (on) e.trace.clear();
+  if (!on) return;
+  e.trace.clear();
+  e.trace_names.forget();
 }
 
 size_t tidemark_device_spans(struct tidemark_span* spans, size_t size) {
   auto [e, lock] = locked();
   for (size_t i = 0; spans && i < std::min(size, e.trace.size()); ++i) {
     const TraceEntry& t = e.trace[i];
-    spans[i] = {t.op.c_str(), t.name.c_str(), t.stream, static_cast<int32_t>(t.kind),
-                t.host,       t.start,        t.end,    t.place};
+    spans[i] = {t.op,   t.name,  t.stream, static_cast<int32_t>(t.kind),
+                t.host, t.start, t.end,    t.place};
   }
   return e.trace.size();
 }
