@@ -33,5 +33,7 @@ nlohmann::json described() {
 
 std::string linked_profile() { return described().at("profile"); }
 std::int64_t linked_capacity() { return described().at("capacity_bytes"); }
+std::int64_t linked_context() { return described().at("context_bytes"); }
+std::int64_t linked_nccl() { return described().at("nccl_bytes"); }
 
 }  // namespace tidemark

@@ -15,5 +15,9 @@ std::string check_linked_settings(const std::string& gpu, const std::string& cap
 /// The name of the profile that is set, and the bytes of its GPU.
 std::string linked_profile();
 std::int64_t linked_capacity();
+/// Bytes that CUDA's context and NCCL hold outside PyTorch's allocator on such a GPU, at most as
+/// far as it is known; 0: the profile does not say it.
+std::int64_t linked_context();
+std::int64_t linked_nccl();
 
 }  // namespace tidemark

@@ -35,6 +35,7 @@ RunRecord describe_exec(int argc, char** argv, const std::string& torch, const R
   run.device_kind = "virtual";
   run.profile = linked_profile();
   run.capacity_bytes = linked_capacity();
+  run.context_bytes = linked_context(), run.nccl_bytes = linked_nccl();
   return run;
 }
 

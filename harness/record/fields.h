@@ -204,6 +204,9 @@ void visit(RunRecord& x, auto& f) {
     g.optional("arithmetic", x.arithmetic, meaning::name,
                "by which numbers come about: TF32, 16-bit sums, the library of the kernels");
     g.optional("profile_bytes", x.profile_bytes, meaning::bytes, "of the virtual GPU's profile");
+    g.optional("context_bytes", x.context_bytes, meaning::bytes,
+               "that CUDA's context holds on such a GPU, at most as far as it is known");
+    g.optional("nccl_bytes", x.nccl_bytes, meaning::bytes, "of NCCL, likewise");
   });
   f("torch", x.torch);
   f("nccl", x.nccl);

@@ -160,7 +160,8 @@ struct RunRecord {
   std::string sharing;       // which ranks have one GPU together, and how; empty: none
   std::string arithmetic;    // by which its numbers come about; empty: not said
   std::map<std::string, std::string> env;
-  Bytes profile_bytes = 0;   // of the virtual GPU's profile; 0: a real GPU
+  Bytes profile_bytes = 0;                  // of the virtual GPU's profile; 0: a real GPU
+  Bytes context_bytes = 0, nccl_bytes = 0;  // outside PyTorch's allocator, at most; 0: not known
   std::string ended = {};    // how the run ended before all its trials had; empty: it did not
   bool interrupted = false;  // by a signal to the launching process (Ctrl-C)
   bool require_all = false;  // a skipped trial is a failure

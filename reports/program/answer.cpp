@@ -47,6 +47,14 @@ std::string made_of(const DeviceSummary& device) {
   return fmt::format("It is made of {}.", fmt::join(kinds, ", "));
 }
 
+// What lies outside PyTorch's allocator, beside these bytes that it leaves.
+std::string reserve(const RunRecord& run, Bytes left) {
+  if (run.context_bytes == 0) return "; what CUDA's context and NCCL need of it is not known.";
+  return fmt::format("{} CUDA's context takes {} at most of it, and NCCL, where it is used, {}.",
+                     left < run.context_bytes ? ", which may be too little." : ".",
+                     bytes_text(run.context_bytes), bytes_text(run.nccl_bytes));
+}
+
 std::string fit(const Report& report) {
   Bytes reserved = 0;
   std::string where;
@@ -66,9 +74,8 @@ std::string fit(const Report& report) {
                                 bytes_text(reserved), where, gpu(report.run));
   if (full) return out + ": this was not enough.";
   if (!whole) return out + "; a process has ended early, so what it needs in all is not known.";
-  return fmt::format(
-      "{}: {} are left for what is not PyTorch's, such as the CUDA context and NCCL.", out,
-      bytes_text(capacity - reserved));
+  const Bytes left = capacity - reserved;
+  return fmt::format("{}: {} are left{}", out, bytes_text(left), reserve(report.run, left));
 }
 
 }  // namespace

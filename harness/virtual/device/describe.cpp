@@ -23,6 +23,8 @@ size_t tidemark_device_describe(char* text, size_t size) {
       {"device", p.device},
       {"devices", e.devices},
       {"capacity_bytes", e.memory.empty() ? 0 : e.memory.front()->capacity},
+      {"context_bytes", p.context_bytes},
+      {"nccl_bytes", p.nccl_bytes},
       {"used_bytes", e.memory.empty() ? 0 : e.memory.front()->used_},
       {"allocations", e.memory.empty() ? 0 : e.memory.front()->all().size()},
       {"streams", e.streams.size()},

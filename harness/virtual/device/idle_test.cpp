@@ -27,7 +27,7 @@ void sleep_until(Ns duration) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const timespec end = after(duration, now);
-  for (int i = 0; i < 1000; ++i) sched_yield();
+  for (int i = 0; i < 20; ++i) sched_yield();
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr);
 }
 

@@ -69,6 +69,10 @@ Profile parse(const json& j) {
   p.device = j.at("device").get<std::string>();
   const json& memory = j.at("memory");
   p.memory_bytes = static_cast<std::size_t>(figure(memory, "bytes"));
+  if (const auto torch = j.find("torch"); torch != j.end()) {
+    p.context_bytes = static_cast<std::int64_t>(figure(*torch, "context_bytes"));
+    p.nccl_bytes = static_cast<std::int64_t>(figure(*torch, "nccl_bytes"));
+  }
   p.memory_gbps = figure(memory, "gbps");
   p.memory_clock_khz = whole(memory, "clock_khz");
   p.memory_bus_bits = whole(memory, "bus_bits");
