@@ -20,20 +20,13 @@ std::string check_linked_settings(const std::string& gpu, const std::string& cap
                         tidemark_device_error);
 }
 
-namespace {
-
-nlohmann::json described() {
+LinkedGpu linked_gpu() {
   std::string text(tidemark_device_describe(nullptr, 0) + 1, '\0');
   tidemark_device_describe(text.data(), text.size());
   text.pop_back();
-  return nlohmann::json::parse(text);
+  const auto said = nlohmann::json::parse(text);
+  return {said.at("profile"), said.at("capacity_bytes"), said.at("context_bytes"),
+          said.at("nccl_bytes")};
 }
-
-}  // namespace
-
-std::string linked_profile() { return described().at("profile"); }
-std::int64_t linked_capacity() { return described().at("capacity_bytes"); }
-std::int64_t linked_context() { return described().at("context_bytes"); }
-std::int64_t linked_nccl() { return described().at("nccl_bytes"); }
 
 }  // namespace tidemark

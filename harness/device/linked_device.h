@@ -12,12 +12,13 @@ namespace tidemark {
 std::filesystem::path linked_folder();
 /// The fault of these settings (profile by name or file, bytes; empty: not given), or empty.
 std::string check_linked_settings(const std::string& gpu, const std::string& capacity);
-/// The name of the profile that is set, and the bytes of its GPU.
-std::string linked_profile();
-std::int64_t linked_capacity();
-/// Bytes that CUDA's context and NCCL hold outside PyTorch's allocator on such a GPU, at most as
-/// far as it is known; 0: the profile does not say it.
-std::int64_t linked_context();
-std::int64_t linked_nccl();
+
+/// The GPU of the profile that is set. Context and NCCL are the most that is known to lie outside
+/// PyTorch's allocator on such a GPU; 0: the profile does not say it. In bytes.
+struct LinkedGpu {
+  std::string profile;
+  std::int64_t capacity = 0, context = 0, nccl = 0;
+};
+LinkedGpu linked_gpu();
 
 }  // namespace tidemark

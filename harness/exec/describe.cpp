@@ -33,9 +33,11 @@ RunRecord describe_exec(int argc, char** argv, const std::string& torch, const R
   run.argv.assign(argv, argv + argc);
   run.argv[0] = "tidemark";
   run.device_kind = "virtual";
-  run.profile = linked_profile();
-  run.capacity_bytes = linked_capacity();
-  run.context_bytes = linked_context(), run.nccl_bytes = linked_nccl();
+  const LinkedGpu gpu = linked_gpu();
+  run.profile = gpu.profile;
+  run.capacity_bytes = gpu.capacity;
+  run.context_bytes = gpu.context;
+  run.nccl_bytes = gpu.nccl;
   return run;
 }
 

@@ -37,18 +37,24 @@ def case_compare():
     python("", "--threshold", "memory=0").refuses("--threshold needs --compare")
 
 
+def changes(said):
+    """How the peak of active changed, in bytes, and the lines that say it: bytes and what."""
+    text = said.err[said.err.index("peak of active under"):]
+    text = text[:text.index("report: ")]
+    total = re.search(r"([+-][\d,]+) bytes:", text.splitlines()[0])[1]
+    return int(total.replace(",", "")), [(int(size.replace(",", "")), what) for size, what in re.findall(r"^ +([+-][\d,]+)  (.*)$", text, re.M)]
+
+
 def case_batch():
     """Three sequences in place of two: the cause first, then what grew, the most bytes first, with the sum exact."""
     two, three = FOLDER / "two", FOLDER / "three"
     gpt = [sys.executable, HERE / "gpt.py"]
     Said("--report", two, "--", *gpt, 2).ends(0)
     said = Said("--report", three, "--compare", two, "--", *gpt, 3).ends(1)
-    grown = re.search(r"peak of active under calibrated: .*, \+([\d,]+) bytes:\n((?: +[+-][\d,]+  .*\n)+)", said.err)
-    said.check(grown, "what grew")
-    cause = said.err.index("The runs were made differently (1)")
-    said.check(cause < grown.start() and "gpt.py 3\n" in said.err[cause:grown.start()], "the arguments before what grew")
-    rows = [(int(size.replace(",", "")), what) for size, what in re.findall(r"^ +([+-][\d,]+)  (.*)$", grown[2], re.M)]
-    said.check(sum(size for size, _ in rows) == int(grown[1].replace(",", "")), "the sum of the lines")
+    cause, grown = said.err.index("The runs were made differently (1)"), said.err.index("peak of active under calibrated: ")
+    said.check(cause < grown and "gpt.py 3\n" in said.err[cause:grown], "the arguments before what grew")
+    total, rows = changes(said)
+    said.check(total > 0 and sum(size for size, _ in rows) == total, "the sum of the lines")
     logits = 4 * 1024 * 50304  # of one sequence in fp32: their logarithms, and what two nodes make of them
     loss = next(number for number, line in enumerate((HERE / "gpt.py").read_text().splitlines(), 1) if "cross_entropy" in line)
     for size, what in rows[:3]:
@@ -156,11 +162,8 @@ main()
     said.check("are left, which may be too little." in page and "context takes 828 MiB at most of it, and NCCL, where it is used, 698 MiB" in page, "the reserve of an H100")
     said.check(python(evaluate.replace("ROWS", "256").replace("total + ", ""), "--report", FOLDER / "fine").ends(0).err.count("grows by") == 0, "one graph stays alive")
     grew = python(evaluate.replace("ROWS", "512"), "--report", more, "--compare", folder, "--capacity", "300MiB").ends(1, "FAIL --compare", "arguments: exec ")
-    lines = grew.err[grew.err.index("peak of active under") :].splitlines()
-    lines = lines[: next(i for i, line in enumerate(lines) if line.startswith("report: "))]
-    total = int(re.search(r"([+-][\d,]+) bytes:", lines[0])[1].replace(",", ""))
-    parts = [int(line.split()[0].replace(",", "")) for line in lines[1:] if line]
-    grew.check(total > 10 * MIB and sum(parts) == total, f"the parts sum to the change of the peak: {lines}")
+    total, rows = changes(grew)
+    grew.check(total > 10 * MIB and sum(size for size, _ in rows) == total, f"the parts sum to the change of the peak: {rows}")
     full = python(evaluate.replace("ROWS", "256"), "--report", FOLDER / "full", "--capacity", "100MiB").ends(1, "out of memory: ", "grows by 2 MiB a backward")
     full.check("at this rate" not in full.err, "it is full already")
     page = (FOLDER / "full" / "report.html").read_text()

@@ -47,7 +47,7 @@ std::string made_of(const DeviceSummary& device) {
   return fmt::format("It is made of {}.", fmt::join(kinds, ", "));
 }
 
-// What lies outside PyTorch's allocator, beside these bytes that it leaves.
+// End of the sentence on the bytes that PyTorch's allocator leaves: CUDA's context and NCCL.
 std::string reserve(const RunRecord& run, Bytes left) {
   if (run.context_bytes == 0) return "; what CUDA's context and NCCL need of it is not known.";
   return fmt::format("{} CUDA's context takes {} at most of it, and NCCL, where it is used, {}.",

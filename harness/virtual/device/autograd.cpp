@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "harness/virtual/device/symbol.h"
+
 namespace {
 
 std::atomic<void (*)(uint64_t)> of_nodes{nullptr};
@@ -15,14 +17,15 @@ using Numbering = uint64_t();
 // PyTorch's own, which may lie in a library that this one cannot see.
 Numbering* pytorchs() {
   constexpr const char* kName = "_ZN2at15sequence_number17get_and_incrementEv";
-  if (void* found = dlsym(RTLD_NEXT, kName)) return reinterpret_cast<Numbering*>(found);
-  void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  void* found = library == nullptr ? nullptr : dlsym(library, kName);
+  void* found = dlsym(RTLD_NEXT, kName);
+  if (found == nullptr)
+    if (void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD))
+      found = dlsym(library, kName);
   if (found == nullptr) {
     std::fputs("error: autograd's numbering is not in this PyTorch's libtorch_cpu.so\n", stderr);
     std::abort();
   }
-  return reinterpret_cast<Numbering*>(found);
+  return tidemark::device::Symbol{found};
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "harness/virtual/device/autograd.h"
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/symbol.h"
+#include "harness/virtual/device/workspaces.h"
 #include "harness/virtual/race/control.h"
 
 namespace tidemark::numbers {
@@ -29,6 +31,9 @@ struct DeviceCalls {
   decltype(&tidemark_device_take_refusal) take_refusal = look("tidemark_device_take_refusal");
   decltype(&tidemark_device_numbers_computed) numbers_computed =
       look("tidemark_device_numbers_computed");
+  // The recorder
+  decltype(&tidemark_device_on_node) on_node = look("tidemark_device_on_node");
+  decltype(&tidemark_device_workspaces) workspaces = look("tidemark_device_workspaces");
   // CUDA graphs
   decltype(&tidemark_device_captures_under_way) captures_under_way =
       look("tidemark_device_captures_under_way");

@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
-#include <dlfcn.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
@@ -11,6 +10,7 @@
 #include <unordered_map>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/recorder/recording.h"
 
 namespace tidemark::recorder {
@@ -20,12 +20,8 @@ constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 
 thread_local Number node_here = 0, node_before = 0, module_here = 0;
 
-// Where this thread made its last node.
-struct Made {
-  Number stack = 0;
-  PythonPlace place;
-};
-thread_local Made last_made;
+// The instruction of Python that made this thread's last node.
+thread_local StackFrame last_made;
 
 // The place of every node that a thread has made, in the order of their sequence numbers: a new
 // row where it differs from the one before.
@@ -46,7 +42,7 @@ void note_node(std::uint64_t sequence) {
   if (state == nullptr || !state->history) return;
   const std::lock_guard lock(state->mutex);
   const Number stack = state->names().stack();
-  last_made = {stack, state->names().innermost()};
+  last_made = state->names().innermost();
   Forwards& rows = forwards()[at::RecordFunction::currentThreadId()];
   if (!rows.empty() && rows.back().stack == stack && rows.back().module == module_here) return;
   rows.push_back({static_cast<std::int64_t>(sequence), stack, module_here});
@@ -107,9 +103,7 @@ void end(const at::RecordFunction& call, at::ObserverContext* context) {
 void follow_nodes() {
   static std::once_flag once;
   std::call_once(once, [] {
-    using Follow = void (*)(void (*)(std::uint64_t));
-    if (void* follow = dlsym(RTLD_DEFAULT, "tidemark_device_on_node"))
-      reinterpret_cast<Follow>(follow)(&note_node);
+    if (numbers::device.on_node != nullptr) numbers::device.on_node(&note_node);
     at::addGlobalCallback(
         at::RecordFunctionCallback(&begin, &end).scopes({at::RecordScope::BACKWARD_FUNCTION}));
   });
@@ -119,10 +113,10 @@ void follow_nodes() {
 Number node_now() {
   return node_here == 0 && torch::autograd::get_current_node() ? node_before : node_here;
 }
-Number module_now(Names& names, Number stack) {
-  if (module_here != 0 || stack == 0 || !at::GradMode::is_enabled()) return module_here;
-  const bool runs = last_made.stack == stack && last_made.place == names.innermost();
-  return runs ? names.string(kOutsideModules) : 0;
+Number module_now(Names& names) {
+  const StackFrame frame = names.innermost();
+  if (module_here != 0 || frame.stack == 0 || !at::GradMode::is_enabled()) return module_here;
+  return frame == last_made ? names.string(kOutsideModules) : 0;
 }
 void set_module_now(Number module) { module_here = module; }
 

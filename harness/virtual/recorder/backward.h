@@ -14,8 +14,8 @@ Number node_now();
 /// The module that runs forward on this thread (Names::string); set by tidemark_record_module.
 /// Outside of all modules it is "outside modules" in an operator that has made a node of autograd:
 /// while the instruction of Python that made the thread's last node is still the one that runs.
-/// `stack` is the result of Names::stack() on this thread, whose last call it was.
-Number module_now(Names& names, Number stack);
+/// The thread must have numbered its stack just before (Names::stack).
+Number module_now(Names& names);
 void set_module_now(Number module);
 
 }  // namespace tidemark::recorder

@@ -22,6 +22,13 @@ void put_signed(std::string& entry, std::int64_t value);
 /// Its length and its bytes.
 void put_text(std::string& entry, std::string_view text);
 
+/// A frame of Python on a stack.
+struct StackFrame {
+  PythonPlace place;
+  Number stack = 0;  // up to this frame
+  bool operator==(const StackFrame&) const = default;
+};
+
 class Names {
  public:
   /// Entries that define new numbers are appended to `entries`.
@@ -30,15 +37,11 @@ class Names {
   Number string(std::string_view text);
   /// The stack of the calling thread.
   Number stack();
-  /// The innermost frame of the last stack(); none, if it had none.
-  PythonPlace innermost() const { return last_.empty() ? PythonPlace{} : last_.back().place; }
+  /// The innermost frame of the stack that was numbered last; its number is 0 if it had no frame.
+  StackFrame innermost() const { return last_.empty() ? StackFrame{} : last_.back(); }
   Number node(std::string_view name, Number stack, Number module);
 
  private:
-  struct Frame {
-    PythonPlace place;
-    Number stack = 0;  // up to this frame
-  };
   using Key = std::tuple<Number, const char*, std::int64_t, const void*, const void*>;
   using Three = std::array<Number, 3>;
   struct Hash {
@@ -58,7 +61,7 @@ class Names {
   std::unordered_map<Three, Number, Hash> stack_of_;  // caller's stack, frame, 0
   std::unordered_map<Three, Number, Hash> nodes_;     // name, stack, module
   std::vector<PythonPlace> places_;
-  std::vector<Frame> last_;  // outermost first
+  std::vector<StackFrame> last_;  // outermost first
 };
 
 }  // namespace tidemark::recorder

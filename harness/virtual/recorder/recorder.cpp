@@ -1,6 +1,5 @@
 #include "harness/virtual/recorder/recorder.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <torch/version.h>
 
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/gathers.h"
 #include "harness/virtual/recorder/backward.h"
 #include "harness/virtual/recorder/recording.h"
@@ -47,15 +47,13 @@ void settle(State& state) {
 
 // cuBLAS's workspaces, which PyTorch allocates in the operator that multiplies first.
 void label_workspaces(State& state) {
-  using List = size_t (*)(const void**, size_t, int);
-  static const auto list =
-      reinterpret_cast<List>(dlsym(RTLD_DEFAULT, "tidemark_device_workspaces"));
-  if (list == nullptr) return;
+  if (numbers::device.workspaces == nullptr) return;
   // cuBLASLt's are kept between products.
   constexpr bool kKeepsLt = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8;
   std::array<const void*, 256> addresses{};
   const std::size_t count =
-      std::min(addresses.size(), list(addresses.data(), addresses.size(), kKeepsLt ? 1 : 0));
+      std::min(addresses.size(),
+               numbers::device.workspaces(addresses.data(), addresses.size(), kKeepsLt ? 1 : 0));
   const std::lock_guard lock(state.mutex);
   for (std::size_t i = 0; i < count; ++i)
     state.label(reinterpret_cast<std::uintptr_t>(addresses[i]), "cuBLAS workspaces", "");

@@ -118,7 +118,7 @@ void State::event(const AllocatorEntry& entry, const AllocatorStats& stats) {
   if (oom) put(out, at);
   put(out, reinterpret_cast<std::uintptr_t>(entry.stream_));
   put(out, stack);
-  put(out, made ? module_now(names_, stack) : 0);
+  put(out, made ? module_now(names_) : 0);
   put(out, made ? node_now() : 0);
   write(out, true);
   file_.commit();

@@ -51,8 +51,8 @@ class State {
   void setting(std::string_view name, std::string_view value);
 
  private:
-  /// Appends the definitions that an entry has made, the entry, and to both the microseconds since
-  /// the timed one before. Not committed.
+  /// Appends the definitions that an entry has made, then the entry. A timed entry gets the
+  /// microseconds since the timed entry before it as its last number. Not committed.
   void write(std::string& entry, bool timed = false);
   void settled(std::size_t device, const AllocatorStats& stats);
   void begin_step();
