@@ -70,7 +70,7 @@ def is_garbage(objects):
 
 
 class Holders:
-    """A search from an object to what holds it. `others`: folders whose variables count after the program's. `paths`: of modules."""
+    """A search from an object to what holds it. `others`: folders whose variables count after the program's. `paths`: of modules, by their ids."""
 
     def __init__(self, torch, others, paths):
         self.torch, self.paths, self.own = torch, paths, set()
@@ -107,7 +107,7 @@ class Holders:
         if frame and (name := variables(frame).get(id(held))):
             return variable(name, frame.f_code) + (", whose frame is kept" if frame is holder else "")
         if isinstance(holder, self.torch.nn.Module) and (name := attribute(holder, held, key)):
-            path = self.paths.get(holder, b"").decode()
+            path = self.paths.get(id(holder), b"").decode()
             return f"attribute `{name}` of {f'module {path} (' if path else ''}{type(holder).__name__}{')' if path else ''}"
         return ""
 

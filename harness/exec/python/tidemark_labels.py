@@ -17,17 +17,6 @@ def plain(path):
     return ".".join(word for word in path.split(".") if word not in WRAPPERS)
 
 
-def outside_compilation(torch, hook):
-    """The hook, of which nothing is left in what torch.compile makes: a compiled module is one module."""
-    compiling = torch.compiler.is_compiling
-
-    def hook_or_nothing(*arguments):
-        if not compiling():
-            hook(arguments[0])
-
-    return hook_or_nothing
-
-
 def setting(value):
     """A setting of the allocator as PYTORCH_CUDA_ALLOC_CONF has it; "" where it decides nothing."""
     if isinstance(value, dict):
@@ -41,80 +30,103 @@ def tell_settings(torch, layer):
             layer.tidemark_record_setting(str(name).encode(), setting(value).encode())
 
 
-class Calls(threading.local):
-    """Modules that run on a thread, by their paths, and whether they are a forward of their own."""
+class Modules(dict):
+    """Paths of modules below the outermost one, by the ids of the modules, while these live."""
 
-    def __init__(self):
-        self.stack, self.forward = [], False
+    def __init__(self, layer):
+        super().__init__()
+        self.tell, self.forget = layer.tidemark_record_builtin(b"name_module"), layer.tidemark_record_builtin(b"forget_module")
+
+    def add(self, module, path):
+        if id(module) not in self:
+            self[id(module)] = path
+            self.tell(module, path)
+            weakref.finalize(module, self.remove, id(module)).atexit = False
+
+    def remove(self, number):
+        del self[number]
+        self.forget(number)
 
 
 class Labels:
     def __init__(self, torch, layer, libraries):
         self.torch, self.layer = torch, layer
         self.trace = Trace(libraries)
-        self.modules = weakref.WeakKeyDictionary()  # module -> its path below the outermost one
+        self.modules = Modules(layer)
         self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules))
         self.names = {}  # a parameter's id -> it, weakly, and its name
-        self.plain = {torch.Tensor, torch.nn.Parameter}  # types whose memory is their own
         self.has_optimizer = False
-        self.calls = Calls()
-        self.tell_module = layer.tidemark_record_module
+        self.runs = threading.local()  # forward: the outermost module of this thread is a forward of its own
+        self.tell_labels, self.enter = layer.tidemark_record_builtin(b"labels"), layer.tidemark_record_builtin(b"enter")
+        tensor = torch.empty(0)
+        layer.tidemark_record_builtin(b"tensor_types")(tensor, getattr(tensor, "_cdata", 0), torch.Tensor, torch.nn.Parameter)
         warnings.filterwarnings("ignore", message="Using `torch.compile.module.` when there are global hooks")  # which are these
-        hooks = torch.nn.modules.module
-        hooks.register_module_forward_pre_hook(outside_compilation(torch, self.enter))
-        hooks.register_module_forward_hook(outside_compilation(torch, self.leave), always_call=True)
+        self.follow_modules()
         optimizer = importlib.import_module("torch.optim.optimizer")
         self.phases.follow(self.after_backward)
         optimizer.register_optimizer_step_pre_hook(self.before_step)
         optimizer.register_optimizer_step_post_hook(self.after_step)
 
-    def enter(self, module):
-        stack = self.calls.stack
-        if not stack:
-            if module not in self.modules:
-                self.learn(module)
-            self.calls.forward = self.phases.backwards == 0  # else autograd computes activations again
-            if self.calls.forward:
-                self.phases.enter("forward")
-        path = self.modules.get(module) or type(module).__name__.encode()
-        stack.append(path)
-        self.tell_module(path)
+    def follow_modules(self):
+        """Nothing of these hooks is left in what torch.compile makes: a compiled module is one module."""
+        compiling, entered, left = self.torch.compiler.is_compiling, self.layer.tidemark_record_builtin(b"entered"), self.layer.tidemark_record_builtin(b"left")
 
-    def leave(self, _module):
-        stack = self.calls.stack
-        if stack:
-            stack.pop()
-            if not stack and self.calls.forward:
-                self.phases.leave("forward")
-        self.tell_module(stack[-1] if stack else b"")
+        def enter(module, _arguments):
+            if not compiling() and (inside := entered(module)) is not True:
+                self.begin(module, inside is None)
+
+        def leave(_module, _arguments, _result):
+            if not compiling() and not left():
+                self.end()
+
+        hooks = self.torch.nn.modules.module
+        hooks.register_module_forward_pre_hook(enter)
+        hooks.register_module_forward_hook(leave, always_call=True)
+
+    def begin(self, module, outermost):
+        """A module runs that is the outermost one of its thread, or that has no path."""
+        if outermost:
+            if id(module) not in self.modules:
+                self.learn(module)
+            self.runs.forward = self.phases.backwards == 0  # else autograd computes activations again
+            if self.runs.forward:
+                self.phases.enter("forward")
+        self.enter(self.modules.get(id(module)) or type(module).__name__.encode())
+
+    def end(self):
+        if getattr(self.runs, "forward", False):
+            self.runs.forward = False
+            self.phases.leave("forward")
 
     def learn(self, root):
         """Names of the modules and parameters below the outermost module, when it is called for the first time."""
         for path, module in root.named_modules():
-            self.modules.setdefault(module, plain(path).encode())
-        for name, parameter in root.named_parameters():
-            named = self.names.get(id(parameter))
-            if named is None or named[0]() is not parameter:
-                self.names[id(parameter)] = weakref.ref(parameter), plain(name).encode()
-            self.label(b"parameters", plain(name).encode(), parameter)
-        for name, buffer in root.named_buffers():
-            self.label(b"buffers", plain(name).encode(), buffer)
+            self.modules.add(module, plain(path).encode())
+        for kind, tensors in ((b"parameters", dict(root.named_parameters())), (b"buffers", dict(root.named_buffers()))):
+            names = [plain(name).encode() for name in tensors]
+            self.label(kind, names, list(tensors.values()))
+            if kind == b"parameters":
+                for name, parameter in zip(names, tensors.values()):
+                    named = self.names.get(id(parameter))
+                    if named is None or named[0]() is not parameter:
+                        self.names[id(parameter)] = weakref.ref(parameter), name
+
+    def label(self, kind, names, tensors):
+        """Tensors, or None, of a kind, with their names."""
+        at = 0
+        while (at := self.tell_labels(kind, names, tensors, at)) < len(tensors):
+            address = self.address(tensors[at])
+            if address:
+                self.layer.tidemark_record_label(address, kind, names[at])
+            at += 1
 
     def address(self, tensor):
-        """Where a tensor lies on a GPU, or 0."""
-        if type(tensor) not in self.plain:
-            tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
-            if not isinstance(tensor, self.torch.Tensor):
-                return 0
+        """Where a tensor of a type of its own lies on a GPU, or 0."""
+        tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
         try:
-            return tensor.data_ptr() if tensor.is_cuda else 0
+            return tensor.data_ptr() if isinstance(tensor, self.torch.Tensor) and tensor.is_cuda else 0
         except (RuntimeError, NotImplementedError):
             return 0  # a tensor without memory of its own
-
-    def label(self, kind, name, tensor):
-        address = self.address(tensor)
-        if address:
-            self.layer.tidemark_record_label(address, kind, name)
 
     def name(self, parameter):
         named, name = self.names.get(id(parameter), (None, None))
@@ -125,25 +137,21 @@ class Labels:
 
     def after_backward(self):
         """Gradients that are not autograd's own work (FSDP's, of a reduction), of a program whose optimizer is not PyTorch's."""
-        for named, name in [] if self.has_optimizer else list(self.names.values()):
-            parameter = named()
-            if parameter is not None and parameter.grad is not None:
-                self.label(b"gradients", name, parameter.grad)
+        if not self.has_optimizer:
+            parameters = [parameter for named, _ in list(self.names.values()) if (parameter := named()) is not None]
+            self.label(b"gradients", [self.name(parameter) for parameter in parameters], [parameter.grad for parameter in parameters])
 
     def before_step(self, optimizer, _arguments, _keywords):
         self.has_optimizer = True
         self.phases.enter("optimizer")
-        for parameter in self.parameters(optimizer):
-            name, gradient = self.name(parameter), parameter.grad
-            self.label(b"parameters", name, parameter)
-            if gradient is not None:
-                self.label(b"gradients", name, gradient)
+        parameters = self.parameters(optimizer)
+        names = [self.name(parameter) for parameter in parameters]
+        self.label(b"parameters", names, parameters)
+        self.label(b"gradients", names, [parameter.grad for parameter in parameters])
 
     def after_step(self, optimizer, _arguments, _keywords):
-        for parameter in self.parameters(optimizer):
-            name = self.name(parameter)
-            for value in optimizer.state.get(parameter, {}).values():
-                self.label(b"optimizer state", name, value)
+        states = [(self.name(parameter), optimizer.state.get(parameter, {})) for parameter in self.parameters(optimizer)]
+        self.label(b"optimizer state", [name for name, state in states for _ in state], [value for _, state in states for value in state.values()])
         self.phases.leave("optimizer")
 
     @staticmethod

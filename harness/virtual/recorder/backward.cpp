@@ -79,12 +79,12 @@ void label_gradient(State& state) {
   const auto node = torch::autograd::get_current_node();
   const auto* accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
   if (accumulate == nullptr) return;
-  const at::Tensor& gradient = accumulate->variable.grad();
   const auto memory = [](const at::Tensor& tensor) {
-    const bool has = tensor.defined() && tensor.is_cuda() && tensor.has_storage();
-    return has ? reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) : 0;
+    const void* address =
+        tensor.defined() ? address_on_gpu(*tensor.unsafeGetTensorImpl()) : nullptr;
+    return reinterpret_cast<std::uintptr_t>(address);
   };
-  const auto at = memory(gradient), parameter = memory(accumulate->variable);
+  const auto at = memory(accumulate->variable.grad()), parameter = memory(accumulate->variable);
   if (at == 0 || parameter == 0) return;
   const std::lock_guard lock(state.mutex);
   if (const std::string* name = state.parameter_at(parameter))
@@ -107,6 +107,13 @@ void follow_nodes() {
     at::addGlobalCallback(
         at::RecordFunctionCallback(&begin, &end).scopes({at::RecordScope::BACKWARD_FUNCTION}));
   });
+}
+
+const void* address_on_gpu(const c10::TensorImpl& tensor) {
+  if (!tensor.is_cuda() || !tensor.has_storage()) return nullptr;
+  const auto* begin = static_cast<const char*>(tensor.unsafe_storage().data());
+  const auto offset = static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize();
+  return begin == nullptr ? nullptr : begin + offset;
 }
 
 // The engine sums a node's results up to the sizes of its inputs when the node itself has ended.

@@ -8,10 +8,13 @@ namespace tidemark::recorder {
 /// Follows all nodes of autograd that the process makes and runs, once.
 void follow_nodes();
 
+/// Where a tensor lies on a GPU; nullptr: nowhere.
+const void* address_on_gpu(const c10::TensorImpl& tensor);
+
 /// The node that runs on this thread, as State::names() has it; 0 outside a backward.
 Number node_now();
 
-/// The module that runs forward on this thread (Names::string); set by tidemark_record_module.
+/// The module that runs forward on this thread (Names::string); set by modules.h.
 /// Outside of all modules it is "outside modules" in an operator that has made a node of autograd:
 /// while the instruction of Python that made the thread's last node is still the one that runs.
 /// The thread must have numbered its stack just before (Names::stack).

@@ -1,13 +1,12 @@
 #include "harness/virtual/recorder/python_frames.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
+
+#include "harness/virtual/recorder/python_symbol.h"
 
 namespace tidemark::recorder {
 namespace {
 
-// Functions of the Python in this process; the layer itself is built without one.
 struct Python {
   void* (*this_state)() = nullptr;
   int (*line)(void* code, int instruction) = nullptr;
@@ -18,12 +17,6 @@ struct Python {
 };
 Python python;
 bool is_set = false;
-
-template <class T>
-bool look_up(T& function, const char* name) {
-  function = reinterpret_cast<T>(dlsym(RTLD_DEFAULT, name));
-  return function != nullptr;
-}
 
 template <class T>
 T field(const char* object, std::int64_t offset) {

@@ -153,13 +153,6 @@ EXPORTED void tidemark_record_rank(int rank) {
   if (State* state = recording()) state->file().header().rank = rank;
 }
 
-EXPORTED void tidemark_record_module(const char* path) {
-  State* state = recording();
-  if (state == nullptr || !state->history) return;
-  const std::lock_guard lock(state->mutex);
-  set_module_now(state->names().string(path));
-}
-
 EXPORTED void tidemark_record_label(const void* address, const char* kind, const char* name) {
   State* state = recording();
   if (state == nullptr) return;

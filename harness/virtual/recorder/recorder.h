@@ -32,8 +32,6 @@ size_t tidemark_record_stack(char* text, size_t size);
 /// The allocator's setting `name` is `value`.
 void tidemark_record_setting(const char* name, const char* value);
 void tidemark_record_rank(int rank);
-/// The module whose forward runs on this thread; "": none.
-void tidemark_record_module(const char* path);
 /// The block at `address` is a tensor of `kind` ("parameters", "gradients", "optimizer state",
 /// "buffers") and `name`.
 void tidemark_record_label(const void* address, const char* kind, const char* name);
@@ -42,6 +40,9 @@ void tidemark_record_label(const void* address, const char* kind, const char* na
 /// outermost "forward" begins a repetition. Returns the number of steps and repetitions until now.
 int64_t tidemark_record_phase(const char* name);
 void tidemark_record_phase_end(const char* name);
+/// A function of python_calls.cpp as a builtin of this process's Python: a new reference
+/// (PyObject*), or nullptr. The calling thread has Python's lock.
+void* tidemark_record_builtin(const char* name);
 
 #ifdef __cplusplus
 }

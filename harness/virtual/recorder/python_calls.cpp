@@ -1,0 +1,184 @@
+// Functions of the recorder that hooks call for every module and tensor, as builtins of Python: a
+// call through ctypes costs more than what most of them do.
+#include <sys/types.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/virtual/recorder/backward.h"
+#include "harness/virtual/recorder/modules.h"
+#include "harness/virtual/recorder/python_symbol.h"
+#include "harness/virtual/recorder/recorder.h"
+
+namespace {
+
+using tidemark::recorder::look_up;
+using Object = void*;
+using Call = Object (*)(Object self, const Object* arguments, ssize_t count);
+
+// PyMethodDef, which is part of Python's stable interface.
+struct Definition {
+  const char* name;
+  Call call;
+  int flags;
+  const char* text;
+};
+constexpr int kArray = 0x80;  // METH_FASTCALL: arguments as an array
+
+struct Python {
+  Object (*function)(const Definition*, Object self, Object module) = nullptr;
+  const char* (*bytes)(Object) = nullptr;
+  void* (*pointer)(Object) = nullptr;
+  Object (*error)() = nullptr;
+  void (*fail)(Object type, const char* text) = nullptr;
+  void (*refer)(Object) = nullptr;
+  Object (*boolean)(long) = nullptr;
+  Object (*item)(Object list, ssize_t index) = nullptr;
+  ssize_t (*length)(Object list) = nullptr;
+  Object (*integer)(ssize_t) = nullptr;
+  ssize_t (*number)(Object) = nullptr;
+  Object* type_error = nullptr;
+  Object none = nullptr;
+};
+Python python;
+
+bool found() {
+  return look_up(python.function, "PyCFunction_NewEx") &&
+         look_up(python.bytes, "PyBytes_AsString") && look_up(python.pointer, "PyLong_AsVoidPtr") &&
+         look_up(python.error, "PyErr_Occurred") && look_up(python.fail, "PyErr_SetString") &&
+         look_up(python.refer, "Py_IncRef") && look_up(python.boolean, "PyBool_FromLong") &&
+         look_up(python.type_error, "PyExc_TypeError") && look_up(python.none, "_Py_NoneStruct") &&
+         look_up(python.item, "PyList_GetItem") && look_up(python.length, "PyList_Size") &&
+         look_up(python.integer, "PyLong_FromSsize_t") &&
+         look_up(python.number, "PyLong_AsSsize_t");
+}
+
+Object none() {
+  python.refer(python.none);
+  return python.none;
+}
+
+// nullptr, and an error of Python's, unless there are so many arguments.
+bool has(ssize_t count, ssize_t wanted, const char* signature) {
+  if (count != wanted) python.fail(*python.type_error, signature);
+  return count == wanted;
+}
+
+// Where an object names its type, and where an object of one of these types names its tensor.
+struct TensorLayout {
+  std::size_t type = 0, implementation = 0;  // bytes; 0: not known
+  std::vector<const void*> types;
+};
+TensorLayout tensor_layout;
+
+const void* word(Object object, std::size_t at) {
+  const void* value = nullptr;
+  std::memcpy(&value, static_cast<const char*>(object) + at, sizeof value);
+  return value;
+}
+
+// The place in a small object where a pointer is; 0: nowhere.
+std::size_t place_of(Object object, const void* pointer) {
+  for (std::size_t at = sizeof(void*); at < 8 * sizeof(void*); at += sizeof(void*))
+    if (word(object, at) == pointer) return at;
+  return 0;
+}
+
+Object tensor_types(Object, const Object* arguments, ssize_t count) {
+  if (count < 3) return has(count, 3, "tensor_types(tensor, its _cdata, *types)"), nullptr;
+  const void* implementation = python.pointer(arguments[1]);
+  if (implementation == nullptr) return none();
+  tensor_layout = {place_of(arguments[0], arguments[2]),
+                   place_of(arguments[0], implementation),
+                   {arguments + 2, arguments + count}};
+  return none();
+}
+
+Object labels(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 4, "labels(kind, names, tensors, first)")) return nullptr;
+  const char* kind = python.bytes(arguments[0]);
+  const ssize_t first = kind == nullptr ? -1 : python.number(arguments[3]);
+  const ssize_t end = first < 0 ? -1 : python.length(arguments[2]);
+  if (end < 0) return nullptr;
+  const TensorLayout& at = tensor_layout;
+  for (ssize_t i = first; i < end; ++i) {
+    Object tensor = python.item(arguments[2], i);
+    if (tensor == python.none) continue;
+    if (at.type == 0 || at.implementation == 0 ||
+        std::ranges::find(at.types, word(tensor, at.type)) == at.types.end())
+      return python.integer(i);
+    const Object name_object = python.item(arguments[1], i);
+    const char* name = name_object == nullptr ? nullptr : python.bytes(name_object);
+    if (name == nullptr) return nullptr;
+    const auto* implementation =
+        static_cast<const c10::TensorImpl*>(word(tensor, at.implementation));
+    const void* address = tidemark::recorder::address_on_gpu(*implementation);
+    if (address != nullptr) tidemark_record_label(address, kind, name);
+  }
+  return python.integer(end);
+}
+
+Object name_module(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 2, "name_module(module, path)")) return nullptr;
+  const char* path = python.bytes(arguments[1]);
+  if (path == nullptr) return nullptr;
+  tidemark::recorder::name_module(arguments[0], path);
+  return none();
+}
+
+Object forget_module(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 1, "forget_module(id)")) return nullptr;
+  const void* module = python.pointer(arguments[0]);
+  if (module == nullptr && python.error() != nullptr) return nullptr;
+  tidemark::recorder::forget_module(module);
+  return none();
+}
+
+Object entered(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 1, "entered(module)")) return nullptr;
+  if (tidemark::recorder::modules_that_run() == 0) return none();
+  return python.boolean(tidemark::recorder::enter_module(arguments[0]) ? 1 : 0);
+}
+
+Object enter(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 1, "enter(path)")) return nullptr;
+  const char* path = python.bytes(arguments[0]);
+  if (path == nullptr) return nullptr;
+  tidemark::recorder::enter_module(std::string_view(path));
+  return none();
+}
+
+Object left(Object, const Object*, ssize_t count) {
+  if (!has(count, 0, "left()")) return nullptr;
+  tidemark::recorder::leave_module();
+  return python.boolean(tidemark::recorder::modules_that_run() > 0 ? 1 : 0);
+}
+
+constexpr std::array<Definition, 7> kDefinitions{{
+    {"tensor_types", tensor_types, kArray,
+     "tensor_types(tensor, its _cdata, *types): labels() knows tensors of these types, of which "
+     "the "
+     "first is that of the tensor"},
+    {"labels", labels, kArray,
+     "labels(kind: bytes, names: list[bytes], tensors: list, first: int) -> the index of the first "
+     "tensor, from that one on, of another type; None has no label"},
+    {"name_module", name_module, kArray, "name_module(module, path: bytes)"},
+    {"forget_module", forget_module, kArray, "forget_module(id: int)"},
+    {"entered", entered, kArray,
+     "entered(module): None: it would be the outermost one of this thread; False: it has no name; "
+     "True: it runs now"},
+    {"enter", enter, kArray, "enter(path: bytes)"},
+    {"left", left, kArray, "left() -> whether another module runs on this thread"},
+}};
+
+}  // namespace
+
+extern "C" [[gnu::visibility("default")]] void* tidemark_record_builtin(const char* name) {
+  const auto* of_name = std::ranges::find(kDefinitions, std::string_view(name), &Definition::name);
+  if (of_name == kDefinitions.end() || !found()) return nullptr;
+  return python.function(of_name, nullptr, nullptr);
+}
