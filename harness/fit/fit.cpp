@@ -41,6 +41,10 @@ std::vector<Question> questions_of(const FitOptions& fit) {
       const auto first = std::ranges::find(fit.gpus, gpu.chip, &Gpu::chip);
       out.emplace_back(listed, gpu, first->memory.name, searched_of(fit));
     }
+  const std::size_t gpus = fit.gpus.size();
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (const Question& first = out[i - i % gpus]; out[i].room() != first.room())
+      out[i].follow(first);
   return out;
 }
 

@@ -104,12 +104,14 @@ Known Question::known(const Store& store) const {
 }
 
 std::vector<Wanted> Question::next(const Store& store) const {
+  if (other_ != nullptr && !other_->next(store).empty()) return {};  // this one waits
+  const std::int64_t guess = other_ == nullptr ? -1 : largest(other_->known(store));
   const Bytes most = capacity(store);
   const Known seen_now = known(store);
   for (const auto& [place, one] : seen_now)
     if (one.fits == Fits::unknown && !one.at_edge) return {};  // nothing can be said
   std::vector<Wanted> out;
-  for (const Try& one : next_tries(seen_now, count(), static_cast<double>(most)))
+  for (const Try& one : next_tries(seen_now, count(), static_cast<double>(most), guess))
     out.push_back(adapts_ || one.at_size ? run_at_size(values_at(one.place), gpu_.memory.name, most)
                                          : run_with_room(values_at(one.place), room_));
   if (!out.empty() || adapts_) return out;

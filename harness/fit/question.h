@@ -38,8 +38,11 @@ class Question {
   /// needs, or none. A program that does something else there is searched at that size from then
   /// on.
   std::vector<Wanted> check(const Store& store);
+  /// The same combination on another chip, whose answer is where this search begins.
+  void follow(const Question& other) { other_ = &other; }
   bool fits(const Store& store) const { return largest(known(store)) >= 0; }
   const std::string& gpu() const { return gpu_.memory.name; }
+  const std::string& room() const { return room_; }
   bool adapts() const { return adapts_; }
   void adapt() { adapts_ = true; }
   FitAnswer answer(const Store& store) const;
@@ -61,8 +64,9 @@ class Question {
   const Gpu& gpu_;
   std::string room_;
   const FitVariable* searched_;  // nullptr: nothing is
-  bool adapts_ = false;          // the program does something else on a GPU of this size
-  bool differs_ = false;         // two runs of the same have other peaks
+  const Question* other_ = nullptr;
+  bool adapts_ = false;   // the program does something else on a GPU of this size
+  bool differs_ = false;  // two runs of the same have other peaks
 };
 
 }  // namespace tidemark

@@ -102,13 +102,21 @@ std::int64_t first_above(const Known& known, std::int64_t count, double capacity
   return count;
 }
 
-std::vector<Try> next_tries(const Known& known, std::int64_t count, double capacity) {
+std::vector<Try> next_tries(const Known& known, std::int64_t count, double capacity,
+                            std::int64_t guess) {
   std::vector<Try> tries;
-  for (const std::int64_t end : {std::int64_t{0}, count - 1})
-    if (!known.contains(end)) add(tries, end);
+  const std::int64_t bound = first_above(known, count, capacity);
+  if (guess >= 0 && known.empty()) {
+    add(tries, guess);
+    if (guess + 1 < count) add(tries, guess + 1);
+    return tries;
+  }
+  const bool has_below = std::ranges::any_of(
+      known, [&](const auto& each) { return each.first < bound && each.second.peak >= 0; });
+  if (!known.contains(0) && (guess < 0 || !has_below)) add(tries, 0);
+  if (!known.contains(count - 1) && (guess < 0 || bound == count)) add(tries, count - 1);
   if (!tries.empty()) return tries;
   if (!grows(known)) return widened(known, count);
-  const std::int64_t bound = first_above(known, count, capacity);
   tries = towards_bound(known, bound, capacity);
   return tries.empty() ? towards_fit(known, bound) : tries;
 }

@@ -30,8 +30,10 @@ struct Try {
 /// the runs at the GPU's size decide, from the largest place down to the first that fits: what
 /// fragmentation costs does not grow with the place. Of more than kWiden such places not all run.
 /// Where the bytes allocated do not grow, it widens: every place above the largest that fits is
-/// tried, kWiden of them at most.
-std::vector<Try> next_tries(const Known& known, std::int64_t count, double capacity);
+/// tried, kWiden of them at most. `guess` is the largest place of another GPU (-1: none), with
+/// which the search begins in place of both ends.
+std::vector<Try> next_tries(const Known& known, std::int64_t count, double capacity,
+                            std::int64_t guess = -1);
 inline constexpr std::int64_t kWiden = 64;
 
 /// True if no peak is lower than one at a smaller place.

@@ -39,11 +39,11 @@ struct Found {
   bool grew = true;
 };
 
-Found search(const Program& program, std::int64_t count, double capacity) {
+Found search(const Program& program, std::int64_t count, double capacity, std::int64_t guess = -1) {
   Known known;
   std::vector<Try> made;
-  for (auto tries = next_tries(known, count, capacity); !tries.empty();
-       tries = next_tries(known, count, capacity)) {
+  for (auto tries = next_tries(known, count, capacity, guess); !tries.empty();
+       tries = next_tries(known, count, capacity, guess)) {
     for (const Try& one : tries) {
       EXPECT_EQ(std::ranges::find(made, one), made.end()) << "tried twice";
       EXPECT_TRUE(one.place >= 0 && one.place < count);
@@ -89,6 +89,18 @@ TEST(Search, FindsWhatTryingEveryValueFinds) {
     const Program program = [&](std::int64_t at) { return values[static_cast<std::size_t>(at)]; };
     ASSERT_EQ(search(program, count, capacity).largest, by_force(program, count, capacity))
         << round;
+    const std::int64_t guess = draw(0, static_cast<int>(count) - 1);
+    ASSERT_EQ(search(program, count, capacity, guess).largest, by_force(program, count, capacity))
+        << round << " from " << guess;
+  }
+}
+
+TEST(Search, ARightGuessTakesTwoRuns) {
+  for (const std::int64_t right : {0, 29, 62}) {
+    const double capacity = 10 + 3 * static_cast<double>(right + 1);
+    const Found found = search(linear(10, 3), 64, capacity, right);
+    EXPECT_EQ(found.largest, right);
+    EXPECT_EQ(found.runs, 2U);
   }
 }
 
