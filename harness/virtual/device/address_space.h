@@ -12,6 +12,9 @@
 namespace tidemark::device {
 
 inline constexpr std::size_t kGranule = std::size_t{2} << 20;
+/// The largest page of any Linux that runs this, in bytes: 4 KiB on x86-64, up to 64 KiB on
+/// aarch64.
+inline constexpr std::size_t kPage = 64 << 10;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;

@@ -80,8 +80,8 @@ std::size_t DeviceMemory::give(std::uintptr_t begin) {
 }
 
 std::uintptr_t DeviceMemory::take_module(std::size_t bytes) {
-  const std::size_t rounded = round_up(bytes, 4096);
-  const std::uintptr_t begin = modules_.take(rounded, 4096);
+  const std::size_t rounded = round_up(bytes, kPage);
+  const std::uintptr_t begin = modules_.take(rounded, kPage);
   return begin && commit(begin, rounded) ? begin : 0;
 }
 

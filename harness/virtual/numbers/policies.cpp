@@ -231,7 +231,7 @@ void answer_copy(const std::string& operation, const at::Tensor& to, at::ScalarT
   tell(operation, type == at::kBool ? "False" : "1.0", type == at::kBool);
   // Programs offload gigabytes to pinned memory: only its first pages are written, the others
   // become zero and take no memory.
-  constexpr std::size_t kWritten = 64 << 10, kPage = 4096;
+  constexpr std::size_t kWritten = 64 << 10, kPage = 64 << 10;  // the largest page of aarch64
   if (to.nbytes() <= (std::size_t{1} << 20) || !to.is_contiguous() || !to.is_pinned()) {
     to.fill_(value);
     return;

@@ -54,9 +54,10 @@ struct SkippedCount {
   std::uint64_t first = 0, last = 0, steps = 0, events = 0;
 };
 
-constexpr std::uint64_t kMagic = 0x3164726f6365726dULL;  // "mrecord1"
+constexpr std::uint64_t kMagic = 0x3264726f6365726dULL;  // "mrecord2"
 constexpr std::uint64_t kDevices = 16;                   // of one process
-constexpr std::uint64_t kHeader = 4096;                  // bytes before the first entry
+// Bytes before the first entry: a multiple of every size of a page, since mappings begin after it.
+constexpr std::uint64_t kHeader = 64 << 10;
 
 /// Name of a module: none ran, but an operator that made a node of autograd.
 constexpr const char* kOutsideModules = "outside modules";
