@@ -47,8 +47,8 @@ double ulp_distance(double a, double b, at::ScalarType type) {
       return steps_between<std::int16_t>(c10::BFloat16(static_cast<float>(a)).x,
                                          c10::BFloat16(static_cast<float>(b)).x);
     case at::kHalf:
-      return steps_between<std::int16_t>(c10::Half(static_cast<float>(a)).x,
-                                         c10::Half(static_cast<float>(b)).x);
+      return steps_between<std::int16_t>(c10::convert<c10::Half>(static_cast<float>(a)).x,
+                                         c10::convert<c10::Half>(static_cast<float>(b)).x);
     default:
       return steps_between<std::int64_t>(a, b);
   }

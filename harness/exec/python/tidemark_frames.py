@@ -17,7 +17,7 @@ class Memory:
 
     def read(self, address, size):
         try:
-            found = os.pread(self.file, size, address) if 4096 <= address < 1 << 47 else b""
+            found = os.pread(self.file, size, address) if 4096 <= address < 1 << 63 else b""
         except OSError:
             found = b""
         return found.ljust(size, b"\0")

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 # Names of libraries that belong to the system or to PyTorch, hence to none here.
-SYSTEM = re.compile(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|torch\w*|c10\w*|shm|caffe2\w*)\.so|ld-linux")
+SYSTEM = re.compile(r"lib(c|m|z|dl|rt|pthread|stdc\+\+|gcc_s|gomp|torch\w*|c10\w*|shm|caffe2\w*)\.so|ld-linux")
 
 
 def run(*command):
@@ -48,10 +48,11 @@ def wanted(folder, table):
     """({soname: {(function, version)}}, [what has no place in the table])."""
     result, homeless, own = {}, [], set()
     libraries = shipped_libraries(folder)
+    beside = set(map(os.path.basename, libraries))
     for library in libraries:
         own |= {name for name, _ in symbols(library, "--defined-only")}
     for library in libraries:
-        sonames = [s for s in needed(library) if not SYSTEM.match(s)]
+        sonames = [s for s in needed(library) if not SYSTEM.match(s) and s not in beside]
         for soname in sonames:
             if soname not in table:
                 homeless.append(f"{soname} (NEEDED by {os.path.basename(library)})")

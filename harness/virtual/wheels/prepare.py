@@ -213,7 +213,7 @@ class Compiler:
             abi = int(re.search(rb"_ZN3c10[A-Za-z0-9_]*NSt7__cxx1112basic_string", file.read()) is not None)  # not before 2.7
         clang = re.match(r".*clang version (\d+)", subprocess.run([self.found, "--version"], stdout=subprocess.PIPE, universal_newlines=True, check=False).stdout)
         names = ["-fclang-abi-compat=17"] if clang and int(clang.group(1)) >= 18 else []  # of PyTorch's templates, as GCC has them
-        self.plain = ["-std=c++20", "-O1", "-w", "-fPIC", "-fvisibility=hidden", *names, "-I" + root, "-isystem", self.cuda]
+        self.plain = ["-std=c++20", "-O1", "-w", "-fPIC", "-fsigned-char", "-ffp-contract=off", "-fvisibility=hidden", *names, "-I" + root, "-isystem", self.cuda]
         # CUDA 12's package of headers lacks some: crt/ comes with its compiler's, nv/ with CCCL's, and the build has both of its own version.
         beside = [os.path.join(wheel.folder, "..", "nvidia", name, "include") for name in ("cuda_nvcc", "cuda_cccl")]
         places = [built["json"], *filter(os.path.isdir, beside), built["cuda_include"], os.path.join(built["cuda_include"], "cccl")]
