@@ -4,6 +4,6 @@ FROM python:3.12-slim-bookworm
 ARG TORCH=2.11.0
 COPY tidemark-wheel/tidemark_gpu-*.whl /tmp/
 RUN pip install --no-cache-dir --no-deps "torch==$TORCH" \
- && pip install --no-cache-dir filelock typing-extensions sympy networkx jinja2 fsspec numpy /tmp/tidemark_gpu-*.whl \
+ && pip install --no-cache-dir filelock typing-extensions sympy networkx jinja2 fsspec numpy "/tmp/tidemark_gpu-"*"_$(uname -m).whl" \
  && rm /tmp/tidemark_gpu-*.whl
 WORKDIR /src

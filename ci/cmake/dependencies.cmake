@@ -63,7 +63,7 @@ get_filename_component(place ${TIDEMARK_ZMQ} DIRECTORY)
 if(NOT place IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
   target_link_options(zeromq INTERFACE -Wl,-rpath,${place})
 endif()
-if(NOT EXISTS ${TIDEMARK_DEPS}/torch/_C.cpython-${Python3_VERSION_MAJOR}${Python3_VERSION_MINOR}-x86_64-linux-gnu.so)
+if(NOT EXISTS ${TIDEMARK_DEPS}/torch/_C.cpython-${Python3_VERSION_MAJOR}${Python3_VERSION_MINOR}-${CMAKE_SYSTEM_PROCESSOR}-linux-gnu.so)
   message(WARNING " ${TIDEMARK_DEPS}/torch is not for Python ${Python3_VERSION} (${Python3_EXECUTABLE}): tests of Python programs will fail; ci/setup brings that of python3")
 endif()
 

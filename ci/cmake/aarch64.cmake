@@ -1,0 +1,13 @@
+# Toolchain of the preset aarch64: the newest clang, for the Debian in TIDEMARK_SYSROOT (ci/aarch64 makes it). Programs are those of this machine.
+include(${CMAKE_CURRENT_LIST_DIR}/clang.cmake)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_C_COMPILER_TARGET aarch64-linux-gnu)
+set(CMAKE_CXX_COMPILER_TARGET aarch64-linux-gnu)
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TIDEMARK_SYSROOT)
+set(CMAKE_SYSROOT ${TIDEMARK_SYSROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+foreach(kind LIBRARY INCLUDE PACKAGE)
+  set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+endforeach()
