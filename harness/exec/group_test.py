@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """group_test.py TIDEMARK SITE CASE: what process groups of PyTorch do beside the program: time-outs, hooks, calls that return before their partners call."""
-from testing.said import python, run
+import sys
+
+from testing.said import HERE, Said, python, run
 
 BEGIN = """import datetime, os, time, torch.distributed as dist
 dist.init_process_group('nccl', timeout=datetime.timedelta(seconds={seconds}))
@@ -69,6 +71,12 @@ os._exit(0)"""
     text = "if rank == 0:\n dist.all_reduce(x, async_op=True)\ntime.sleep(40)"
     said = python(program(text, seconds=3), "--ranks", 2, "--mode", "math", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="500")  # four times this it waits
     said.check(said.code != 0 and "Watchdog caught collective operation timeout" in said.err, "the group's time-out")
+
+
+def case_remote():
+    """Processes that call each other by RPC with tensors on their GPUs."""
+    said = Said("--mode", "math", "--devices", 2, "--", sys.executable, HERE / "remote.py").ends(0)
+    said.check(said.out == "equal\n", "the answers are the CPU's")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,10 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice d) {
     return cudaSuccess;
   });
 }
+#undef cuDeviceGetUuid  // the name before CUDA 11.4, by which TensorPipe (PyTorch's RPC) finds it
+extern "C" CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice d) {
+  return cuDeviceGetUuid_v2(uuid, d);
+}
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice d) {
   return answer([&] {
     if (!bytes) return cudaErrorInvalidValue;
