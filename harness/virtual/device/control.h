@@ -52,7 +52,8 @@ void tidemark_device_await_stream(void* stream);
 /// Per-thread, counted: while > 0 no bytes move on this thread, whatever set_data said.
 void tidemark_device_suspend_data(int delta);
 /// Per thread: while on, a copy of 4 or 8 bytes to the host that moves no data arrives as this
-/// integer (a count that host code waits for, known from elsewhere).
+/// integer (a count that host code waits for, known from elsewhere). 2: a copy of any size, as this
+/// integer in its first bytes and zeros.
 void tidemark_device_answer_reads(int on, int64_t value);
 /// Per thread, counted: while > 0, a copy to the host that moves no data is accepted and leaves
 /// 0xFF bytes ("no value"). Otherwise it fails with cudaErrorNotSupported, unless the environment

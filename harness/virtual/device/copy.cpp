@@ -169,7 +169,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const bool to_host = target.place != Place::device && !on_host;
   const bool from_host = source.place != Place::device && !on_host;
   const bool pageable = target.place == Place::pageable || source.place == Place::pageable;
-  const std::int64_t* const known = bytes == 4 || bytes == 8 ? answer_to_reads() : nullptr;
+  const std::int64_t* const known = answer_to_reads(bytes);
   if (to_host && take_refusal()) return cudaErrorNotSupported;  // its results would be read
   const bool follows = follows_known();
   const bool all_known = to_host && follows && rows_known(to, from, shape);
@@ -216,7 +216,8 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   lock.unlock();
 
   if (to_host && known && !all_known && !data_moves()) {
-    std::memcpy(to, known, bytes);  // the low bytes come first
+    std::memset(to, 0, bytes);
+    std::memcpy(to, known, std::min(bytes, sizeof *known));  // the low bytes come first
     return cudaSuccess;
   }
   return act();

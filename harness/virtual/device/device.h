@@ -78,7 +78,7 @@ int device_of(const void* address);
 /// Every function that copies, sets, reduces or sends real bytes asks here first.
 bool data_moves();
 /// The answer that tidemark_device_answer_reads has set on this thread, or null.
-const std::int64_t* answer_to_reads();
+const std::int64_t* answer_to_reads(std::size_t bytes);
 
 // --- what the libraries report
 // --------------------------------------------------------------------------------------

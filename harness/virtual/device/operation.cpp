@@ -25,7 +25,7 @@ struct Bracket {
 };
 thread_local Bracket bracket;
 thread_local int suspended = 0;
-thread_local bool answering = false;
+thread_local int answering = 0;
 thread_local std::int64_t answer = 0;
 
 /// Puts a kernel into the stream, or into the graph that is made of it. `effect`: on data.
@@ -51,7 +51,9 @@ std::string_view current_operator() {
   return bracket.depth > 0 ? std::string_view(bracket.name) : race::current_operator();
 }
 
-const std::int64_t* answer_to_reads() { return answering ? &answer : nullptr; }
+const std::int64_t* answer_to_reads(std::size_t bytes) {
+  return answering > 1 || (answering && (bytes == 4 || bytes == 8)) ? &answer : nullptr;
+}
 
 bool data_moves() {
   return suspended <= 0 && engine().data.load(std::memory_order_relaxed) == Data::all;
@@ -145,7 +147,7 @@ void tidemark_device_await_stream(void* stream) {
 }
 void tidemark_device_suspend_data(int delta) { suspended += delta; }
 void tidemark_device_answer_reads(int on, int64_t value) {
-  answering = on != 0;
+  answering = on;
   answer = value;
 }
 

@@ -2,6 +2,7 @@
 // how long an operator takes.
 #include <cuda.h>
 
+#include <array>
 #include <vector>
 
 #include "harness/virtual/device/testing.h"
@@ -54,6 +55,13 @@ TEST_F(Refusals, ACopyIsMadeWhereAnAnswerOrTheCallerSaysSo) {
   CUDA(cudaMemcpy(&count, memory_, 8, cudaMemcpyDeviceToHost));
   tidemark_device_answer_reads(0, 0);
   EXPECT_EQ(42, count);
+  std::array<std::int64_t, 2> pair{-1, -1};
+  tidemark_device_answer_reads(1, 42);
+  EXPECT_EQ(cudaErrorNotSupported, cudaMemcpy(pair.data(), memory_, 16, cudaMemcpyDeviceToHost));
+  tidemark_device_answer_reads(2, 42);
+  CUDA(cudaMemcpy(pair.data(), memory_, 16, cudaMemcpyDeviceToHost));
+  tidemark_device_answer_reads(0, 0);
+  EXPECT_EQ((std::array<std::int64_t, 2>{42, 0}), pair) << "of any size";
   EXPECT_FALSE(tidemark_device_accepts_unknown());
   tidemark_device_accept_unknown(1);
   CUDA(cudaMemcpy(&count, memory_, 8, cudaMemcpyDeviceToHost));

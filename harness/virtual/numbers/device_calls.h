@@ -70,9 +70,12 @@ struct SuspendData {
   SuspendData(const SuspendData&) = delete;
 };
 
-/// While it lives, host code on this thread that reads a count back from the device gets this one.
+/// While it lives, host code on this thread that reads a count back from the device gets this one;
+/// `whatever`: it gets that as any value that it reads.
 struct AnswerReads {
-  explicit AnswerReads(std::int64_t value) { device.answer_reads(1, value); }
+  explicit AnswerReads(std::int64_t value, bool whatever = false) {
+    device.answer_reads(whatever ? 2 : 1, value);
+  }
   ~AnswerReads() { device.answer_reads(0, 0); }
   AnswerReads(const AnswerReads&) = delete;
 };

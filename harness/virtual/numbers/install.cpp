@@ -122,8 +122,7 @@ class Installation {
   }
 
   static bool has_cpu_kernel(const c10::OperatorHandle& op, const std::string& name) {
-    return composition(name) ||
-           (op.hasComputedKernelForDispatchKey(DispatchKey::CPU) && !counts_otherwise(name));
+    return composition(name) || op.hasComputedKernelForDispatchKey(DispatchKey::CPU);
   }
 
   // Their kernels for sparse tensors, and whether the CPU has one.
@@ -163,12 +162,12 @@ class Installation {
   void add_shapes(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
     if (needs_values(name) && op.hasKernelForDispatchKey(DispatchKey::SparseCUDA))
-      put(op, needs_values_kernel(op, true), DispatchKey::SparseCUDA);
+      put(op, needs_values_kernel(op), DispatchKey::SparseCUDA);
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, no_value_kernel(op, original(op)));
     } else if (needs_values(name)) {
-      put(op, needs_values_kernel(op, has_cpu_kernel(op, name)));
+      put(op, needs_values_kernel(op));
     } else if (mode_ == "cost") {
       put(op, cost_kernel(op, original(op)));
     } else if (device.races_detected()) {

@@ -87,8 +87,8 @@ Kernel known_resize_kernel(const std::function<Original()>& original);
 /// known: item() of an unknown value is a policy.
 Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original);
 
-/// shapes: an error that names the operator, which needs values; `in_math`: mode math has them.
-Kernel needs_values_kernel(const c10::OperatorHandle& op, bool in_math);
+/// shapes: an error that names the operator, which needs values.
+Kernel needs_values_kernel(const c10::OperatorHandle& op);
 /// The kernel of an operator that looks whether a decomposition failed: one has not whose values
 /// are not computed, or not yet.
 Kernel succeeds_kernel(Original original);

@@ -38,7 +38,9 @@ class KnownKernel {
         original_(original()),
         policy_(policy(signature_.name)),
         counts_(counts(signature_.name)),
-        refused_(needs_values(signature_.name) && !counts_ && !finds_out_inside(signature_.name)),
+        whatever_(reads_whatever(signature_.name)),
+        refused_(needs_values(signature_.name) && !counts_ && !whatever_ &&
+                 !finds_out_inside(signature_.name)),
         is_copy_(signature_.name == "aten::copy_"),
         is_coalesce_(signature_.name == "aten::_coalesce"),
         of_pytorch_(signature_.name.starts_with("aten::")),
@@ -111,6 +113,7 @@ class KnownKernel {
     const std::vector<c10::IValue> arguments = call.values(signature_.arguments);
     std::optional<AnswerReads> answer;
     if (refused_) refuse_size(signature_.name);
+    if (whatever_) answer.emplace(1, true);
     if (counts_) {
       auto chosen = count_of_indices(arguments);
       if (!chosen) {
@@ -220,7 +223,8 @@ class KnownKernel {
   Signature signature_;
   Original original_;
   Policy policy_;
-  bool counts_, refused_, is_copy_, is_coalesce_, of_pytorch_, is_overflow_check_, draws_;
+  bool counts_, whatever_, refused_, is_copy_, is_coalesce_, of_pytorch_, is_overflow_check_,
+      draws_;
   std::optional<Kernel> math_;
   std::vector<bool> read_;            // per argument: its values matter
   std::vector<std::size_t> written_;  // positions of arguments

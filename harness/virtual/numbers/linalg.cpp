@@ -17,11 +17,51 @@ void lstsq(HostCall& call) {
   run_cpu_kernel(call);
 }
 
+/// L below the diagonal and U, in place, of matrices whose rows stay where they are.
+void factor(const at::Tensor& matrices) {
+  const std::int64_t rows = matrices.size(-2), columns = matrices.size(-1);
+  for (std::int64_t k = 0; k < std::min(rows, columns); ++k) {
+    const at::Tensor below = matrices.narrow(-2, k + 1, rows - k - 1);
+    const at::Tensor column = below.narrow(-1, k, 1);
+    column.div_(matrices.narrow(-2, k, 1).narrow(-1, k, 1));
+    const at::Tensor right = matrices.narrow(-1, k + 1, columns - k - 1);
+    below.narrow(-1, k + 1, columns - k - 1).sub_(column.mul(right.narrow(-2, k, 1)));
+  }
+}
+
+// linalg_lu_factor_ex(A, pivot, check_errors) -> (LU, pivots, info): the CPU always pivots.
+void lu_factor(HostCall& call) {
+  if (call.stack[1].toBool()) return run_cpu_kernel(call);
+  const at::Tensor lu = tensor_at(call, 0).clone();
+  factor(lu);
+  const std::int64_t least = std::min(lu.size(-2), lu.size(-1));
+  const auto batch = lu.sizes().slice(0, static_cast<std::size_t>(lu.dim() - 2));
+  std::vector<std::int64_t> sizes(batch.begin(), batch.end());
+  const at::Tensor zeros = lu.diagonal(0, -2, -1).eq(0);
+  const at::Tensor first = zeros.to(at::kInt).mul(at::arange(least, 0, -1, at::kInt)).amax(-1);
+  const at::Tensor info = at::where(first.eq(0), first, least + 1 - first).to(at::kInt);
+  sizes.push_back(least);
+  give(call, lu, at::arange(1, least + 1, at::kInt).expand(sizes), info);
+}
+
+// linalg_lu(A, pivot) -> (P, L, U)
+void lu(HostCall& call) {
+  if (call.stack[1].toBool()) return run_cpu_kernel(call);
+  const at::Tensor both = tensor_at(call, 0).clone();
+  factor(both);
+  const std::int64_t least = std::min(both.size(-2), both.size(-1));
+  const at::Tensor lower = both.narrow(-1, 0, least).tril(-1);
+  lower.diagonal(0, -2, -1).fill_(1);
+  give(call, at::Tensor(), lower, both.narrow(-2, 0, least).triu());
+}
+
 }  // namespace
 
 void add_linalg(Compositions& table) {
   table["aten::_linalg_svd"] = table["aten::_linalg_svd.U"] = svd;
   table["aten::linalg_lstsq.out"] = lstsq;
+  table["aten::linalg_lu_factor_ex"] = lu_factor;
+  table["aten::linalg_lu"] = lu;
 }
 
 }  // namespace tidemark::numbers

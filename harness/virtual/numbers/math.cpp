@@ -54,6 +54,7 @@ class MathKernel {
         keeping_(keeping),
         compose_(composition(signature_.name)),
         counts_(counts(signature_.name)),
+        whatever_(reads_whatever(signature_.name)),
         inner_values_(reads_inner_values(signature_.name)),
         is_copy_(signature_.name == "aten::copy_"),
         of_pytorch_(signature_.name.starts_with("aten::")),
@@ -89,6 +90,7 @@ class MathKernel {
     {
       std::optional<AnswerReads> answer;
       if (counts_) answer.emplace(count(op, arguments));
+      if (whatever_) answer.emplace(1, true);
       SuspendData suspended;
       AcceptUnknown accepted(is_copy_);
       Frame frame{signature_, arguments, counts_ || signature_.host_values || is_copy_};
@@ -208,7 +210,7 @@ class MathKernel {
   Original original_;
   const Keeping* keeping_;
   HostKernel compose_;
-  bool counts_, inner_values_, is_copy_, of_pytorch_, draws_;
+  bool counts_, whatever_, inner_values_, is_copy_, of_pytorch_, draws_;
   std::shared_ptr<Use> use_;
 };
 

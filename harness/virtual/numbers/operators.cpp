@@ -56,6 +56,14 @@ bool widen(torch::jit::Stack& stack) {
   return any;
 }
 
+// CUDA divides integers by zero without an error, and PyTorch documents that the result is any
+// value: here that of a division by one.
+void divide(HostCall& call) {
+  const at::Tensor by = call.stack[1].toTensor();
+  call.stack[1] = by.masked_fill(by == 0, 1);
+  call_cpu_kernel(call.op, call.stack);
+}
+
 /// What an operator has written into wider copies of its arguments, back into these.
 void copy_written(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments,
                   const torch::jit::Stack& wide) {
@@ -105,6 +113,8 @@ bool computes_sparse(const std::string& name) {
 }
 
 bool made_of_operators(const std::string& name, const c10::IValue* arguments) {
+  if (name == "aten::sparse_mask")
+    return !is_sparse(arguments[0].toTensor()) && arguments[1].toTensor().layout() != c10::kSparse;
   return name == "aten::add.out" && arguments[0].isTensor() && arguments[1].isTensor() &&
          is_sparse(arguments[0].toTensor()) && is_sparse(arguments[1].toTensor()) &&
          arguments[0].toTensor().layout() == c10::kSparse;
@@ -129,31 +139,45 @@ bool computes_nothing(const std::string& name) {
 }
 
 bool reads_inner_values(const std::string& name) {
-  static const Names names{"aten::bincount",           "aten::histc",
-                           "aten::histc.out",          "aten::repeat_interleave.Tensor",
-                           "aten::isin.Tensor_Tensor", "aten::isin.Tensor_Tensor_out",
-                           "aten::segment_reduce",     "aten::multinomial",
-                           "aten::multinomial.out",    "aten::_cudnn_rnn_flatten_weight",
-                           "aten::linalg_matrix_exp",  "aten::linalg_eig",
-                           "aten::linalg_eig.out",     "aten::_linalg_eigvals"};
+  static const Names names{"aten::bincount",
+                           "aten::histc",
+                           "aten::histc.out",
+                           "aten::repeat_interleave.Tensor",
+                           "aten::isin.Tensor_Tensor",
+                           "aten::isin.Tensor_Tensor_out",
+                           "aten::segment_reduce",
+                           "aten::multinomial",
+                           "aten::multinomial.out",
+                           "aten::_cudnn_rnn_flatten_weight",
+                           "aten::linalg_matrix_exp",
+                           "aten::linalg_eig",
+                           "aten::linalg_eig.out",
+                           "aten::_linalg_eigvals",
+                           "aten::searchsorted.Tensor",
+                           "aten::searchsorted.Tensor_out",
+                           "aten::normal.float_Tensor",
+                           "aten::normal.float_Tensor_out",
+                           "aten::normal.Tensor_Tensor",
+                           "aten::normal.Tensor_Tensor_out"};
   return names.count(name) != 0;
 }
 
 bool counts(const std::string& name) {
-  static const Names names{"aten::nonzero",  "aten::nonzero.out",        "aten::_unique",
-                           "aten::_unique2", "aten::unique_consecutive", "aten::embedding_renorm_",
-                           "aten::_coalesce"};
+  static const Names names{
+      "aten::nonzero",   "aten::nonzero.out",        "aten::_unique",
+      "aten::_unique2",  "aten::unique_consecutive", "aten::embedding_renorm_",
+      "aten::_coalesce", "aten::unique_dim",         "aten::unique_dim_consecutive"};
   return names.count(name) != 0;
 }
+
+// What torch.mode reads are places within its own buffers. Those of the distinct elements come
+// after the larger ones of its sort.
+bool reads_whatever(const std::string& name) { return name == "aten::mode"; }
 
 bool looks_for_errors(const std::string& name) {
   static const Names names{"aten::_linalg_check_errors", "aten::_linalg_svd",
                            "aten::_linalg_svd.U"};
   return names.count(name) != 0;
-}
-
-bool counts_otherwise(const std::string& name) {
-  return name == "aten::unique_dim" || name == "aten::unique_dim_consecutive";
 }
 
 bool needs_values(const std::string& name) {
@@ -233,7 +257,11 @@ std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stac
     return at::nonzero(stack[0].toTensor()).size(0);
   if (name == "aten::embedding_renorm_")
     return std::get<0>(at::_unique2(stack[1].toTensor())).size(0);
-  std::int64_t dim = 0;
+  const at::Tensor self = stack[0].toTensor();
+  // Of booleans CUDA counts those that are true.
+  if (name.starts_with("aten::_unique") && self.scalar_type() == at::kBool)
+    return at::count_nonzero(self).item<std::int64_t>();
+  std::int64_t dim = name.starts_with("aten::unique_dim") ? stack[1].toInt() : 0;
   if (name == "aten::unique_consecutive" && !stack[3].isNone()) dim = stack[3].toInt();
   call_cpu_kernel(op, stack);
   return is_sparse(stack[0].toTensor()) ? parts_of(stack[0].toTensor())[0].size(-1)
@@ -245,9 +273,9 @@ void run_cpu_kernel(HostCall& call) {
   try {
     return call_cpu_kernel(call.op, call.stack);
   } catch (const c10::Error& error) {
-    if (!speaks_of_types(error.msg())) throw;
     call.stack = arguments;
-    if (!widen(call.stack)) throw;
+    if (error.msg().find("ZeroDivisionError") != std::string::npos) return divide(call);
+    if (!speaks_of_types(error.msg()) || !widen(call.stack)) throw;
   }
   const torch::jit::Stack wide = call.stack;
   call_cpu_kernel(call.op, call.stack);
@@ -257,9 +285,9 @@ void run_cpu_kernel(HostCall& call) {
 HostKernel composition(const std::string& name) {
   static const std::unordered_map<std::string, HostKernel> all = [] {
     std::unordered_map<std::string, HostKernel> table;
-    for (const auto add :
-         {add_attention, add_batch_norm, add_cells, add_convolution, add_dropout, add_embedding_bag,
-          add_histogram, add_linalg, add_matmul, add_norms, add_rnn, add_sampler, add_softmax})
+    for (const auto add : {add_attention, add_batch_norm, add_cells, add_convolution, add_dropout,
+                           add_embedding_bag, add_histogram, add_linalg, add_matmul, add_norms,
+                           add_rnn, add_sampler, add_softmax, add_differences})
       add(table);
     return table;
   }();

@@ -31,7 +31,8 @@ void run_cpu_kernel(HostCall& call);
 /// Has kernels of its own for sparse tensors. Every other operator of theirs is made of operators
 /// on their parts, which compute for themselves.
 bool computes_sparse(const std::string& name);
-/// Whether this call of one is made of operators after all: a sum of two sparse tensors.
+/// Whether this call of one is made of operators after all: a sum of two sparse tensors, a mask of
+/// compressed rows.
 bool made_of_operators(const std::string& name, const c10::IValue* arguments);
 /// Allocation, metadata and queries: nothing to compute, never wrapped. So are operators that are
 /// made of others.
@@ -42,11 +43,12 @@ bool reads_inner_values(const std::string& name);
 /// Its CUDA host code reads back how many elements its output has: known beforehand from the CPU
 /// kernel.
 bool counts(const std::string& name);
+/// Its CUDA host code reads values, but neither what it gives nor how long it works depends on
+/// them: 1 as each of them (a count, a position, true) is as good as any.
+bool reads_whatever(const std::string& name);
 /// Looks whether a decomposition failed: the values that its host code reads for that are not known
 /// beforehand.
 bool looks_for_errors(const std::string& name);
-/// Its CUDA host code counts in a way that is not modelled: no numbers.
-bool counts_otherwise(const std::string& name);
 /// The count, from the host aliases of the operator's arguments.
 std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stack);
 /// Its output's size, or its result on the host, depends on values: refused where there are none.

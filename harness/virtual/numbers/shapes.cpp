@@ -58,10 +58,9 @@ Kernel succeeds_kernel(Original original) {
   });
 }
 
-Kernel needs_values_kernel(const c10::OperatorHandle& op, bool in_math) {
-  return boxed([name = c10::toString(op.operator_name()), in_math](const Invocation&) {
-    TORCH_CHECK(false, name, " depends on values that this mode does not compute",
-                in_math ? "; mode math may" : ", and neither does mode math");
+Kernel needs_values_kernel(const c10::OperatorHandle& op) {
+  return boxed([name = c10::toString(op.operator_name())](const Invocation&) {
+    TORCH_CHECK(false, name, " depends on values that this mode does not compute; mode math may");
   });
 }
 

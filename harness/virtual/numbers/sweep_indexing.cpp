@@ -99,10 +99,22 @@ std::vector<Case> indexing_cases() {
   CALL("copy_.transposed", IN(x), at::empty({4, 6}, t[0].options()).copy_(t[0].t()));
   TUPLE("_unique2", IN(i), at::_unique2(t[0], true, true, true));
   CALL("unique_consecutive", IN(i), std::get<0>(at::unique_consecutive(t[0], true, true)));
+  TUPLE("_unique2.bool", IN(b), at::_unique2(t[0], true, true, true));
+  TUPLE("_unique2.true", IN(b | true), at::_unique2(t[0], true, true, true));
+  const auto few = below(2, {7, 3});
+  TUPLE("unique_dim", IN(few), at::unique_dim(t[0], 0, true, true, true));
+  CALL("unique_dim.alone", IN(few), std::get<0>(at::unique_dim(t[0], 1)).contiguous());
+  TUPLE("unique_dim_consecutive", IN(few), at::unique_dim_consecutive(t[0], 0, true, true));
+  CALL("unique_consecutive.dim", IN(few),
+       std::get<0>(at::unique_consecutive(t[0], false, false, 0)));
+  CALL("searchsorted.sorter", IN(x, std::get<1>(x.sort(1)), normal({6, 2})),
+       at::searchsorted(t[0], t[2], false, false, {}, t[1]));
   CALL("embedding_renorm_", IN(x, i),
        at::embedding_renorm_(const_cast<at::Tensor&>(t[0]), t[1], 0.5, 2));
   CALL("equal", IN(x), at::scalar_tensor(at::equal(t[0], t[0])));
   CALL("mode", IN(wide), std::get<0>(at::mode(t[0], 1)));
+  CALL("mode.long", IN(below(5, {2, 3000})), std::get<0>(at::mode(t[0], 1)));
+  CALL("mode.longer", IN(unit({4097}).mul(9).round()), std::get<1>(at::mode(t[0], 0, true)));
   RANDOM("randn", IN(x), at::randn({5}, t[0].options()));
   RANDOM("bernoulli", IN(at::full({6, 4}, 0.5)), at::bernoulli(t[0]));
   RANDOM("geometric_", IN(x), t[0].geometric_(0.5));
@@ -110,6 +122,8 @@ std::vector<Case> indexing_cases() {
   RANDOM("randperm", IN(i), at::randperm(6, t[0].options()));
   RANDOM("randint", IN(i), at::randint(0, 6, {4}, t[0].options()));
   RANDOM("normal.Tensor", IN(x), at::normal(t[0], 1.0));
+  RANDOM("normal.Tensor_Tensor", IN(x, x.abs()), at::normal(t[0], t[1]));
+  RANDOM("normal.float_Tensor", IN(x.abs()), at::normal(2.0, t[0]));
   RANDOM("poisson", IN(x.abs()), at::poisson(t[0]));
   RANDOM("multinomial", IN(unit({3, 6})), at::multinomial(t[0], 2));
   RANDOM("native_dropout", IN(x), std::get<0>(at::native_dropout(t[0], 0.5, true)));

@@ -67,6 +67,39 @@ TEST_F(Types, MixesThatTheCpuLacksAreComputedInFloat) {
                 in_place.to(at::kCPU).to(at::kComplexFloat)));
 }
 
+// The CPU's kernels refuse these, and CUDA's do not.
+TEST_F(Types, WhatOnlyCudaTakes) {
+  const at::Tensor flags = at::rand({5, 5}) < 0.5, flags_there = flags.to(at::kCUDA);
+  EXPECT_TRUE(at::equal(flags, flags_there.abs().to(at::kCPU)));
+  EXPECT_EQ(flags.diagonal().sum().item<std::int64_t>(), flags_there.trace().item<std::int64_t>());
+
+  const at::Tensor over = at::arange(-4, 5), by = at::arange(9) % 3;
+  const at::Tensor rest = at::remainder(over.to(at::kCUDA), by.to(at::kCUDA)).to(at::kCPU);
+  const at::Tensor defined = by != 0;
+  EXPECT_TRUE(at::equal(at::remainder(over.masked_select(defined), by.masked_select(defined)),
+                        rest.masked_select(defined)));
+}
+
+// The product of the factors is the matrix. It grows with the diagonal, so that no pivot is needed:
+// each of n steps rounds an element by 2^-53, and the factors are at most a few times the matrix.
+TEST_F(Types, FactorsWithoutPivots) {
+  for (const auto& [rows, columns] : {std::pair{5, 5}, {4, 7}, {7, 4}, {1, 3}}) {
+    at::Tensor matrices = at::rand({3, rows, columns}, at::kDouble);
+    matrices.diagonal(0, -2, -1).add_(8);
+    const auto [p, l, u] = at::linalg_lu(matrices.to(at::kCUDA), false);
+    EXPECT_EQ(0, p.numel());
+    EXPECT_TRUE(at::allclose(matrices, at::matmul(l.to(at::kCPU), u.to(at::kCPU)), 0, 1e-13));
+    const auto [lu, pivots, info] = at::linalg_lu_factor_ex(matrices.to(at::kCUDA), false);
+    const int least = std::min(rows, columns);
+    EXPECT_TRUE(at::equal(u, lu.narrow(-2, 0, least).triu()));
+    EXPECT_TRUE(at::equal(l.tril(-1), lu.narrow(-1, 0, least).tril(-1)));
+    EXPECT_TRUE(at::equal(pivots.to(at::kCPU)[2], at::arange(1, least + 1, at::kInt)));
+    EXPECT_EQ(0, info.abs().sum().item<std::int64_t>());
+  }
+  const at::Tensor singular = at::tensor({1., 2., 2., 4.}).view({2, 2});
+  EXPECT_EQ(2, std::get<2>(at::linalg_lu_factor_ex(singular.to(at::kCUDA), false)).item<int>());
+}
+
 TEST_F(Types, AMistakeIsStillOne) {
   expect_error("index", [] {
     at::index_select(at::ones({2}, cuda(at::kHalf)), 0, at::tensor({7}, cuda(at::kLong)));
