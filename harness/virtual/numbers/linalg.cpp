@@ -38,7 +38,9 @@ void lu_factor(HostCall& call) {
   const auto batch = lu.sizes().slice(0, static_cast<std::size_t>(lu.dim() - 2));
   std::vector<std::int64_t> sizes(batch.begin(), batch.end());
   const at::Tensor zeros = lu.diagonal(0, -2, -1).eq(0);
-  const at::Tensor first = zeros.to(at::kInt).mul(at::arange(least, 0, -1, at::kInt)).amax(-1);
+  const at::Tensor first =
+      least == 0 ? at::zeros(batch, at::kInt)
+                 : zeros.to(at::kInt).mul(at::arange(least, 0, -1, at::kInt)).amax(-1);
   const at::Tensor info = at::where(first.eq(0), first, least + 1 - first).to(at::kInt);
   sizes.push_back(least);
   give(call, lu, at::arange(1, least + 1, at::kInt).expand(sizes), info);
