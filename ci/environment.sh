@@ -11,6 +11,17 @@ worse() { # worse CODE CODE: the worst of two exit codes, what leaves most unkno
   for code in 3 2 1 4 77; do if [ "$1" = "$code" ] || [ "$2" = "$code" ]; then echo "$code"; return; fi; done
   if [ "$1" = 0 ] && [ "$2" = 0 ]; then echo 0; else echo 3; fi
 }
+settle() { # settle ROOT FILE...: for the machine in the folder ROOT, this machine's settings of apt and its files of settings
+  local file
+  apt-config dump | grep -E '^Acquire::(http|https|Check|Retries)' >"$1/etc/apt/apt.conf.d/machine" || true
+  for file in /etc/hosts /etc/resolv.conf /etc/ssl/certs/ca-certificates.crt /etc/pip.conf "${@:2}"; do
+    [ ! -e "$file" ] || install -D -m 644 "$file" "$1${file/#$HOME//root}"
+  done
+}
+take_variables() { # take_variables PATTERN: into the array `settings`, those of this environment whose names match
+  local line
+  while IFS= read -r -d '' line; do [[ ! $line =~ ^($1)= ]] || settings+=("$line"); done < <(env -0)
+}
 die() { printf 'error: %s\n' "$1" >&2; exit "${2:-3}"; }
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

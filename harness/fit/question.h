@@ -38,7 +38,7 @@ class Question {
   /// needs, or none. A program that does something else there is searched at that size from then
   /// on.
   std::vector<Wanted> check(const Store& store);
-  /// The same combination on another chip, whose answer is where this search begins.
+  /// This search begins with the answer of `other`, the same combination on another chip.
   void follow(const Question& other) { other_ = &other; }
   bool fits(const Store& store) const { return largest(known(store)) >= 0; }
   const std::string& gpu() const { return gpu_.memory.name; }

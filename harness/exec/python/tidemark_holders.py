@@ -70,7 +70,7 @@ def is_garbage(objects):
 
 
 class Holders:
-    """A search from an object to what holds it. `others`: folders whose variables count after the program's. `paths`: of modules, by their ids."""
+    """A search from an object to what holds it. `others`: folders whose variables count after the program's. `paths`: paths of modules by the ids of the modules."""
 
     def __init__(self, torch, others, paths):
         self.torch, self.paths, self.own = torch, paths, set()

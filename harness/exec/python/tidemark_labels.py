@@ -102,14 +102,11 @@ class Labels:
         """Names of the modules and parameters below the outermost module, when it is called for the first time."""
         for path, module in root.named_modules():
             self.modules.add(module, plain(path).encode())
-        for kind, tensors in ((b"parameters", dict(root.named_parameters())), (b"buffers", dict(root.named_buffers()))):
-            names = [plain(name).encode() for name in tensors]
-            self.label(kind, names, list(tensors.values()))
-            if kind == b"parameters":
-                for name, parameter in zip(names, tensors.values()):
-                    named = self.names.get(id(parameter))
-                    if named is None or named[0]() is not parameter:
-                        self.names[id(parameter)] = weakref.ref(parameter), name
+        for kind, named in ((b"parameters", root.named_parameters()), (b"buffers", root.named_buffers())):
+            tensors = dict(named)
+            self.label(kind, [plain(name).encode() for name in tensors], list(tensors.values()))
+        for name, parameter in root.named_parameters():
+            self.name(parameter, plain(name).encode())
 
     def label(self, kind, names, tensors):
         """Tensors, or None, of a kind, with their names."""
@@ -128,10 +125,11 @@ class Labels:
         except (RuntimeError, NotImplementedError):
             return 0  # a tensor without memory of its own
 
-    def name(self, parameter):
+    def name(self, parameter, path=None):
+        """The name of a parameter: the path under which it was found first, or its type and shape."""
         named, name = self.names.get(id(parameter), (None, None))
         if named is None or named() is not parameter:
-            name = f"{type(parameter).__name__}{list(parameter.shape)}".encode()
+            name = path or f"{type(parameter).__name__}{list(parameter.shape)}".encode()
             self.names[id(parameter)] = weakref.ref(parameter), name
         return name
 

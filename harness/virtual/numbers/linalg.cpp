@@ -17,7 +17,7 @@ void lstsq(HostCall& call) {
   run_cpu_kernel(call);
 }
 
-/// L below the diagonal and U, in place, of matrices whose rows stay where they are.
+/// Replaces matrices by their factors without exchanging rows: L below the diagonal, and U.
 void factor(const at::Tensor& matrices) {
   const std::int64_t rows = matrices.size(-2), columns = matrices.size(-1);
   for (std::int64_t k = 0; k < std::min(rows, columns); ++k) {
@@ -37,11 +37,9 @@ void lu_factor(HostCall& call) {
   const std::int64_t least = std::min(lu.size(-2), lu.size(-1));
   const auto batch = lu.sizes().slice(0, static_cast<std::size_t>(lu.dim() - 2));
   std::vector<std::int64_t> sizes(batch.begin(), batch.end());
-  const at::Tensor zeros = lu.diagonal(0, -2, -1).eq(0);
-  const at::Tensor first =
-      least == 0 ? at::zeros(batch, at::kInt)
-                 : zeros.to(at::kInt).mul(at::arange(least, 0, -1, at::kInt)).amax(-1);
-  const at::Tensor info = at::where(first.eq(0), first, least + 1 - first).to(at::kInt);
+  const at::Tensor good =
+      lu.diagonal(0, -2, -1).ne(0).cumprod(-1).sum(-1);  // before the first zero
+  const at::Tensor info = at::where(good.eq(least), 0, good + 1).to(at::kInt);
   sizes.push_back(least);
   give(call, lu, at::arange(1, least + 1, at::kInt).expand(sizes), info);
 }

@@ -170,8 +170,8 @@ bool counts(const std::string& name) {
   return names.count(name) != 0;
 }
 
-// What torch.mode reads are places within its own buffers. Those of the distinct elements come
-// after the larger ones of its sort.
+// torch.mode reads places within its own buffers. It allocates those of the distinct elements after
+// the larger ones of its sort.
 bool reads_whatever(const std::string& name) { return name == "aten::mode"; }
 
 bool looks_for_errors(const std::string& name) {

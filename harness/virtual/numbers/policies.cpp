@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "harness/virtual/device/address_space.h"
 #include "harness/virtual/numbers/alias.h"
 #include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/numbers/frame.h"
@@ -231,15 +232,16 @@ void answer_copy(const std::string& operation, const at::Tensor& to, at::ScalarT
   tell(operation, type == at::kBool ? "False" : "1.0", type == at::kBool);
   // Programs offload gigabytes to pinned memory: only its first pages are written, the others
   // become zero and take no memory.
-  constexpr std::size_t kWritten = 64 << 10, kPage = 64 << 10;  // the largest page of aarch64
+  constexpr std::size_t kWritten = 64 << 10;
   if (to.nbytes() <= (std::size_t{1} << 20) || !to.is_contiguous() || !to.is_pinned()) {
     to.fill_(value);
     return;
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(to.mutable_data_ptr());
   const std::uintptr_t end = begin + to.nbytes();
-  const std::uintptr_t first = (begin + kWritten + kPage - 1) / kPage * kPage,
-                       last = end / kPage * kPage;
+  const std::uintptr_t first =
+                           (begin + kWritten + device::kPage - 1) / device::kPage * device::kPage,
+                       last = end / device::kPage * device::kPage;
   madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   const auto head = static_cast<std::int64_t>((first - begin) / to.element_size());
   const auto tail = static_cast<std::int64_t>((last - begin) / to.element_size());

@@ -83,7 +83,7 @@ TEST_F(Types, WhatOnlyCudaTakes) {
 // The product of the factors is the matrix. It grows with the diagonal, so that no pivot is needed:
 // each of n steps rounds an element by 2^-53, and the factors are at most a few times the matrix.
 TEST_F(Types, FactorsWithoutPivots) {
-  for (const auto& [rows, columns] : {std::pair{5, 5}, {4, 7}, {7, 4}, {1, 3}}) {
+  for (const auto& [rows, columns] : {std::pair{5, 5}, {4, 7}, {7, 4}, {1, 3}, {0, 3}}) {
     at::Tensor matrices = at::rand({3, rows, columns}, at::kDouble);
     matrices.diagonal(0, -2, -1).add_(8);
     const auto [p, l, u] = at::linalg_lu(matrices.to(at::kCUDA), false);

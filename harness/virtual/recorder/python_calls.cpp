@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -62,13 +61,14 @@ Object none() {
   return python.none;
 }
 
-// nullptr, and an error of Python's, unless there are so many arguments.
+// False, with an error of Python's, if the number of arguments is another.
 bool has(ssize_t count, ssize_t wanted, const char* signature) {
   if (count != wanted) python.fail(*python.type_error, signature);
   return count == wanted;
 }
 
-// Where an object names its type, and where an object of one of these types names its tensor.
+// Places of two fields in a tensor of Python, the type and the TensorImpl, and the types that have
+// them there.
 struct TensorLayout {
   std::size_t type = 0, implementation = 0;  // bytes; 0: not known
   std::vector<const void*> types;
