@@ -328,6 +328,46 @@ for block in blocks:
 x.sum().backward()""", "--report", FOLDER / f"checkpointing{reentrant}").ends(0, "alive at the highest peak")
 
 
+def case_compiled():
+    """What follows the modules breaks no graph of torch.compile; plain tensors get their labels without Python."""
+    program = """
+import sys
+import torch._dynamo
+from torch import nn
+asked = []
+if "tidemark_labels" in sys.modules:
+    labels = sys.modules["tidemark_labels"].Labels
+    address = labels.address
+    labels.address = lambda own, tensor: asked.append(type(tensor).__name__) or address(own, tensor)
+class Layer(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        self.inner, self.parts = nn.Linear(64, 64), parts
+    def __call__(self, x):
+        return super().__call__(x)
+    def forward(self, x):
+        x = self.inner(x)
+        if self.parts:
+            torch._dynamo.graph_break()
+        return self.inner(x).relu()
+for parts in False, True:
+    model = nn.Sequential(Layer(parts), nn.Linear(64, 64)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    compiled = torch.compile(model, backend="eager", fullgraph=not parts)
+    for _ in range(2):
+        compiled(torch.ones(4, 64, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("breaks", *torch._dynamo.utils.counters["graph_break"].values(), "asked", asked)
+class Own(torch.Tensor):
+    pass
+own = torch.ones(4, device="cuda").as_subclass(Own).requires_grad_()
+torch.optim.SGD([own]).step()
+print("asked", asked)"""
+    plain, reported = python(program).ends(0), python(program, "--report", FOLDER / "compiled").ends(0)
+    reported.check(reported.out.splitlines() == [*plain.out.splitlines()[:2], "asked ['Own']"], f"the breaks of the program's own, which are {plain.out}")
+
+
 def case_lines():
     """Races name the program's lines, and in the backward autograd's node."""
     said = python("""

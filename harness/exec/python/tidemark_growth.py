@@ -62,7 +62,7 @@ class Growth:
                 self.searches = False
 
     def look(self, rising):
-        now = self.allocated()
+        now = self.layer.tidemark_record_allocated()
         rising.count = rising.count + 1 if rising.last is not None and now > rising.last else 0
         rising.last = now
         if rising.count == rising.wanted - 3:
@@ -73,10 +73,6 @@ class Growth:
             rising.wanted *= 2
             alive = self.blocks()
             self.name({address: size for address, size in rising.made.items() if address in alive})
-
-    def allocated(self):
-        devices = [self.torch.cuda.memory_stats_as_nested_dict(device) for device in range(self.torch.cuda.device_count())]
-        return sum(device["allocated_bytes"]["all"]["current"] for device in devices if device)
 
     def blocks(self):
         found = {}

@@ -1,8 +1,8 @@
 """What the record of a process's memory cannot know by itself (../../virtual/recorder/recorder.h): the module that runs, the names of parameters,
 buffers and optimizer state, and the phases of a training step."""
+import functools
 import importlib
 import threading
-import warnings
 import weakref
 
 from tidemark_growth import Growth
@@ -22,6 +22,15 @@ def setting(value):
     if isinstance(value, dict):
         return "[" + ",".join(f"{size}:{count}" for size, count in value.items()) + "]" if any(value.values()) else ""
     return str(value)
+
+
+def leave_alone(torch, code):
+    """torch.compile does not compile frames of this code, but those that it calls."""
+    frames = torch._C._dynamo.eval_frame
+    if hasattr(frames, "skip_code"):
+        frames.skip_code(code)
+    else:  # since 2.7
+        frames.set_code_exec_strategy(code, frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT))
 
 
 def tell_settings(torch, layer):
@@ -51,16 +60,16 @@ class Modules(dict):
 class Labels:
     def __init__(self, torch, layer, libraries):
         self.torch, self.layer = torch, layer
-        self.trace = Trace(libraries)
+        self.trace = Trace(libraries, layer)
         self.modules = Modules(layer)
         self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules))
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.has_optimizer = False
+        self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids
         self.runs = threading.local()  # forward: the outermost module of this thread is a forward of its own
         self.tell_labels, self.enter = layer.tidemark_record_builtin(b"labels"), layer.tidemark_record_builtin(b"enter")
         tensor = torch.empty(0)
         layer.tidemark_record_builtin(b"tensor_types")(tensor, getattr(tensor, "_cdata", 0), torch.Tensor, torch.nn.Parameter)
-        warnings.filterwarnings("ignore", message="Using `torch.compile.module.` when there are global hooks")  # which are these
         self.follow_modules()
         optimizer = importlib.import_module("torch.optim.optimizer")
         self.phases.follow(self.after_backward)
@@ -68,20 +77,25 @@ class Labels:
         optimizer.register_optimizer_step_post_hook(self.after_step)
 
     def follow_modules(self):
-        """Nothing of these hooks is left in what torch.compile makes: a compiled module is one module."""
-        compiling, entered, left = self.torch.compiler.is_compiling, self.layer.tidemark_record_builtin(b"entered"), self.layer.tidemark_record_builtin(b"left")
+        """A wrapper of Module.__call__, since a global hook takes all modules from PyTorch's short path. Nothing of it is left in what torch.compile
+        makes: a compiled module is one module."""
+        call, compiling = self.torch.nn.Module.__call__, self.torch.compiler.is_compiling
+        entered, left = self.layer.tidemark_record_builtin(b"entered"), self.layer.tidemark_record_builtin(b"left")
 
-        def enter(module, _arguments):
-            if not compiling() and (inside := entered(module)) is not True:
+        @functools.wraps(call)
+        def followed(module, *arguments, **keywords):
+            if compiling():
+                return call(module, *arguments, **keywords)
+            if (inside := entered(module)) is not True:
                 self.begin(module, inside is None)
+            try:
+                return call(module, *arguments, **keywords)
+            finally:
+                if not left():
+                    self.end()
 
-        def leave(_module, _arguments, _result):
-            if not compiling() and not left():
-                self.end()
-
-        hooks = self.torch.nn.modules.module
-        hooks.register_module_forward_pre_hook(enter)
-        hooks.register_module_forward_hook(leave, always_call=True)
+        leave_alone(self.torch, followed.__code__)
+        self.torch.nn.Module.__call__ = followed
 
     def begin(self, module, outermost):
         """A module runs that is the outermost one of its thread, or that has no path."""
@@ -142,16 +156,17 @@ class Labels:
     def before_step(self, optimizer, _arguments, _keywords):
         self.has_optimizer = True
         self.phases.enter("optimizer")
-        parameters = self.parameters(optimizer)
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         names = [self.name(parameter) for parameter in parameters]
+        self.stepping[id(optimizer)] = dict(zip(map(id, parameters), names))
         self.label(b"parameters", names, parameters)
         self.label(b"gradients", names, [parameter.grad for parameter in parameters])
 
     def after_step(self, optimizer, _arguments, _keywords):
-        states = [(self.name(parameter), optimizer.state.get(parameter, {})) for parameter in self.parameters(optimizer)]
-        self.label(b"optimizer state", [name for name, state in states for _ in state], [value for _, state in states for value in state.values()])
+        names, values, name_of = [], [], self.stepping.pop(id(optimizer), {})
+        for parameter, state in optimizer.state.items():
+            if id(parameter) in name_of:
+                names += [name_of[id(parameter)]] * len(state)
+                values += state.values()
+        self.label(b"optimizer state", names, values)
         self.phases.leave("optimizer")
-
-    @staticmethod
-    def parameters(optimizer):
-        return [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -34,18 +34,19 @@ def follow_ranges(torch, begin, end):
 
 class Phases:
     def __init__(self, torch, layer, trace, growth):
-        self.torch, self.layer, self.trace, self.growth = torch, layer, trace, growth
+        self.torch, self.trace, self.growth = torch, trace, growth
+        self.tell, self.tell_end = layer.tidemark_record_builtin(b"phase"), layer.tidemark_record_builtin(b"phase_end")
         self.backwards = 0
         self.after_backward = None
         self.place = os.path.dirname(torch.__file__) + os.sep
 
     def enter(self, name):
-        step = self.layer.tidemark_record_phase(name.encode())
+        step = self.tell(name)
         self.trace.begun(name, step)
         self.growth.begun(name, step)
 
     def leave(self, name):
-        self.layer.tidemark_record_phase_end(name.encode())
+        self.tell_end(name)
         self.trace.ended(name)
 
     def follow(self, after_backward):

@@ -106,10 +106,10 @@ class Record:
 
         self.torch, self.libraries, self.events = torch, ctypes.CDLL(None), events
         self.layer = ctypes.PyDLL(None, handle=layer._handle)  # its calls are short: Python's lock is kept
-        for name, types in (("label", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)), ("phase", (ctypes.c_char_p,)), ("phase_end", (ctypes.c_char_p,)),
+        for name, types in (("label", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)),
                             ("setting", (ctypes.c_char_p, ctypes.c_char_p)), ("begin", (ctypes.c_char_p, ctypes.c_int))):
             getattr(self.layer, "tidemark_record_" + name).argtypes = types
-        self.layer.tidemark_record_phase.restype = ctypes.c_int64
+        self.layer.tidemark_record_allocated.restype = ctypes.c_int64
         self.layer.tidemark_record_error.restype = ctypes.c_char_p
         self.layer.tidemark_record_builtin.restype = ctypes.py_object
         self.history = int(os.environ.get("TIDEMARK_EXEC_HISTORY") or 0)

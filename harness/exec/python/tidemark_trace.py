@@ -19,9 +19,8 @@ class Span(ctypes.Structure):
 
 
 class Trace:
-    def __init__(self, libraries):
-        self.libraries, self.lock = libraries, threading.Lock()
-        libraries.tidemark_device_now.restype = ctypes.c_int64
+    def __init__(self, libraries, layer):
+        self.libraries, self.lock, self.now = libraries, threading.Lock(), layer.tidemark_record_builtin(b"device_now")
         libraries.tidemark_device_spans.restype = libraries.tidemark_device_lane_name.restype = ctypes.c_size_t
         self.step, self.open, self.left_out = 1, {}, 0
         self.ranges = []  # name, begin, end
@@ -32,12 +31,12 @@ class Trace:
             if step != self.step:  # the step before is forgotten
                 self.step, self.ranges, self.left_out = step, [], 0
                 self.libraries.tidemark_device_trace(1)
-            self.open.setdefault(name, []).append(self.libraries.tidemark_device_now())
+            self.open.setdefault(name, []).append(self.now())
 
     def ended(self, name):
         with self.lock:
             if self.open.get(name):
-                self.ranges.append((name, self.open[name].pop(), self.libraries.tidemark_device_now()))
+                self.ranges.append((name, self.open[name].pop(), self.now()))
 
     def count(self):
         return self.libraries.tidemark_device_spans(None, ctypes.c_size_t(0))

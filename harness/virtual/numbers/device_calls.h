@@ -32,6 +32,7 @@ struct DeviceCalls {
   decltype(&tidemark_device_numbers_computed) numbers_computed =
       look("tidemark_device_numbers_computed");
   // The recorder
+  decltype(&tidemark_device_now) now = look("tidemark_device_now");
   decltype(&tidemark_device_on_node) on_node = look("tidemark_device_on_node");
   decltype(&tidemark_device_workspaces) workspaces = look("tidemark_device_workspaces");
   // CUDA graphs

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/virtual/numbers/device_calls.h"
 #include "harness/virtual/recorder/backward.h"
 #include "harness/virtual/recorder/modules.h"
 #include "harness/virtual/recorder/python_symbol.h"
@@ -40,6 +41,7 @@ struct Python {
   ssize_t (*length)(Object list) = nullptr;
   Object (*integer)(ssize_t) = nullptr;
   ssize_t (*number)(Object) = nullptr;
+  const char* (*text)(Object) = nullptr;
   Object* type_error = nullptr;
   Object none = nullptr;
 };
@@ -53,7 +55,7 @@ bool found() {
          look_up(python.type_error, "PyExc_TypeError") && look_up(python.none, "_Py_NoneStruct") &&
          look_up(python.item, "PyList_GetItem") && look_up(python.length, "PyList_Size") &&
          look_up(python.integer, "PyLong_FromSsize_t") &&
-         look_up(python.number, "PyLong_AsSsize_t");
+         look_up(python.number, "PyLong_AsSsize_t") && look_up(python.text, "PyUnicode_AsUTF8");
 }
 
 Object none() {
@@ -92,9 +94,8 @@ Object tensor_types(Object, const Object* arguments, ssize_t count) {
   if (count < 3) return has(count, 3, "tensor_types(tensor, its _cdata, *types)"), nullptr;
   const void* implementation = python.pointer(arguments[1]);
   if (implementation == nullptr) return none();
-  tensor_layout = {place_of(arguments[0], arguments[2]),
-                   place_of(arguments[0], implementation),
-                   {arguments + 2, arguments + count}};
+  tensor_layout = {place_of(arguments[0], arguments[2]), place_of(arguments[0], implementation),
+                   std::vector<const void*>(arguments + 2, arguments + count)};
   return none();
 }
 
@@ -158,7 +159,26 @@ Object left(Object, const Object*, ssize_t count) {
   return python.boolean(tidemark::recorder::modules_that_run() > 0 ? 1 : 0);
 }
 
-constexpr std::array<Definition, 7> kDefinitions{{
+Object phase(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 1, "phase(name)")) return nullptr;
+  const char* name = python.text(arguments[0]);
+  return name == nullptr ? nullptr : python.integer(tidemark_record_phase(name));
+}
+
+Object phase_end(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 1, "phase_end(name)")) return nullptr;
+  const char* name = python.text(arguments[0]);
+  if (name == nullptr) return nullptr;
+  tidemark_record_phase_end(name);
+  return none();
+}
+
+Object device_now(Object, const Object*, ssize_t count) {
+  if (!has(count, 0, "device_now()")) return nullptr;
+  return python.integer(tidemark::numbers::device.now());
+}
+
+constexpr std::array<Definition, 10> kDefinitions{{
     {"tensor_types", tensor_types, kArray,
      "tensor_types(tensor, its _cdata, *types): labels() knows tensors of these types, of which "
      "the "
@@ -173,6 +193,9 @@ constexpr std::array<Definition, 7> kDefinitions{{
      "True: it runs now"},
     {"enter", enter, kArray, "enter(path: bytes)"},
     {"left", left, kArray, "left() -> whether another module runs on this thread"},
+    {"phase", phase, kArray, "phase(name: str) -> steps and repetitions until now"},
+    {"phase_end", phase_end, kArray, "phase_end(name: str)"},
+    {"device_now", device_now, kArray, "device_now() -> nanoseconds of the device's clock"},
 }};
 
 }  // namespace

@@ -174,3 +174,12 @@ EXPORTED void tidemark_record_phase_end(const char* name) {
   const std::lock_guard lock(state->mutex);
   state->phase_end(name);
 }
+
+EXPORTED int64_t tidemark_record_allocated() {
+  State* state = recording();
+  int64_t bytes = 0;
+  for (std::size_t device = 0; state != nullptr && device < kDevices; ++device)
+    if (state->file().moment().devices[device].used != 0)
+      bytes += stats_of(device).allocated_bytes[0].current;
+  return bytes;
+}

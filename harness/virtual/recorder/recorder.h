@@ -40,6 +40,8 @@ void tidemark_record_label(const void* address, const char* kind, const char* na
 /// outermost "forward" begins a repetition. Returns the number of steps and repetitions until now.
 int64_t tidemark_record_phase(const char* name);
 void tidemark_record_phase_end(const char* name);
+/// Bytes that PyTorch has allocated now, on all GPUs of this process together.
+int64_t tidemark_record_allocated(void);
 /// A function of python_calls.cpp as a builtin of this process's Python: a new reference
 /// (PyObject*), or nullptr. The calling thread has Python's lock.
 void* tidemark_record_builtin(const char* name);
