@@ -20,7 +20,8 @@ MEASURED = ROOT / "reports/measured"
 STEPS = {**{f"medium_{length}": length for length in (128, 256, 512, 1024)},
          **{name: None for name in ("llama_bf16", "llama_checkpointed", "gpt2_autocast", "bert_fp16_scaler")}}
 PACKAGES = {"torch-kitsune": "0.7.0", "torch-preflight": "0.5.0", "llm-analysis": "0.2.2", "accelerate": "1.15.0", "transformers": "5.17.0"}
-BESIDE = ("psutil", "pyyaml", "fire", "pandas", "scipy", "rich", "safetensors", "huggingface-hub", "packaging", "tqdm", "regex", "tokenizers", "requests", "httpx", "typer")
+BESIDE = ("psutil", "pyyaml", "fire", "pandas", "scipy", "rich", "safetensors", "huggingface-hub>=1.5,<2", "packaging", "tqdm", "regex", "tokenizers", "requests", "httpx", "typer",
+          "libcst")
 
 
 def python_with_estimators():
@@ -62,11 +63,12 @@ def measured(step, tidemark, python):
 
 
 class Step:
-    """The model of a step and its shapes."""
+    """The model of a step and its shapes; and what trains it: a batch, its loss, an optimizer."""
 
     def __init__(self, name):
         import torch
 
+        self.step = name
         self.checkpointed, length = name == "llama_checkpointed", STEPS[name]
         if length is not None:
             sys.path.insert(0, str(MEASURED))
@@ -74,6 +76,8 @@ class Step:
             import step
 
             self.model, self.batch, self.length = step.Model(length), step.BATCH, length
+            self.optimizer = step.AdamW
+            self.loss = lambda model, tokens: step.cross_entropy(model(tokens), tokens)
             self.mixed = torch.bfloat16 if length > 256 else None
             self.layers, self.heads, self.width, self.hidden, self.vocabulary, self.groups = step.LAYERS, step.HEADS, step.WIDTH, step.HIDDEN, step.VOCABULARY, step.HEADS
         else:
@@ -82,13 +86,14 @@ class Step:
 
             kept = {}
 
-            def keep(model, batch, _loss, _optimizer, mixed=None, **_more):
-                kept.update(model=model, batch=batch, mixed=mixed)
+            def keep(model, batch, loss, optimizer, mixed=None, **_more):
+                kept.update(model=model, batch=batch, mixed=mixed, loss=loss, optimizer=optimizer)
                 return ()
 
             language.trained = keep
             list(PROGRAMS[name][0]())
-            self.model, (self.batch, self.length), self.mixed = kept["model"], kept["batch"].shape, kept["mixed"]
+            self.model, (self.batch, self.length), self.mixed, self.loss = kept["model"], kept["batch"].shape, kept["mixed"], kept["loss"]
+            self.optimizer = lambda parameters: type(kept["optimizer"])(parameters, fused=kept["optimizer"].defaults["fused"])
             config = self.model.config
             self.layers, self.heads, self.width, self.vocabulary = config.num_hidden_layers, config.num_attention_heads, config.hidden_size, config.vocab_size
             self.hidden, self.groups = getattr(config, "intermediate_size", None) or 4 * self.width, getattr(config, "num_key_value_heads", None) or self.heads
@@ -142,7 +147,36 @@ def of_deepspeed(step):
     return 4 * step.elements + 16 * step.elements
 
 
-ESTIMATORS = {"torch-kitsune": of_kitsune, "torch-preflight": of_preflight, "llm-analysis": of_llm_analysis, "DeepSpeed's formula": of_deepspeed,
+def of_mem_tracker(step):
+    """Two steps with fake tensors. Those of a loss scaler are left out, since it reads a value."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    known, mode = Step(step.step), FakeTensorMode(allow_non_fake_inputs=True)
+    model, fakes = known.model.cuda().train(), {}
+    for tensors in [kept for module in model.modules() for kept in (module._parameters, module._buffers)]:
+        for name, tensor in tensors.items():
+            if tensor is not None and id(tensor) not in fakes:  # a parameter may be that of two modules
+                fakes[id(tensor)] = tensor, mode.from_tensor(tensor)
+            tensors[name] = None if tensor is None else fakes[id(tensor)][1]
+    with mode:
+        optimizer, tracker = known.optimizer(model.parameters()), MemTracker()
+        tokens = torch.zeros(known.batch, known.length, dtype=torch.int64, device="cuda")
+        tracker.track_external(model, optimizer, tokens)
+        for _ in range(2):
+            with tracker:
+                with torch.autocast("cuda", known.mixed, enabled=known.mixed is not None):
+                    loss = known.loss(model, tokens)
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                del loss
+            tracker.reset_mod_stats()
+        return tracker.get_tracker_snapshot("peak")[torch.device("cuda", 0)]["Total"]
+
+
+ESTIMATORS = {"MemTracker": of_mem_tracker, "torch-kitsune": of_kitsune, "torch-preflight": of_preflight, "llm-analysis": of_llm_analysis, "DeepSpeed's formula": of_deepspeed,
               "accelerate's formula": of_accelerate}
 
 

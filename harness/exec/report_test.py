@@ -289,6 +289,19 @@ for _ in range(2):
         said.check(sorted((part["module"], part["bytes"]) for part in gathered["parts"]) == ([("layers.*", sum(wanted))] if wanted else []), f"{way}: {gathered['parts']}")
 
 
+def case_dispatch():
+    """What operators of DTensor, which run in Python, save outside modules are activations."""
+    said = python("""
+import torch.distributed as dist
+from torch.distributed.tensor import Shard, distribute_tensor
+mesh = dist.init_device_mesh("cuda", (2,))
+x = distribute_tensor(torch.ones(2, 1 << 22, device="cuda", dtype=torch.bfloat16), mesh, [Shard(0)]).requires_grad_()
+y = x.float().exp()
+y.sum().backward()
+dist.destroy_process_group()""", "--as-rank", "0", "--of", "2", "--report", FOLDER / "dispatch").ends(0)
+    said.check(re.search(r"activations .*\n +16,777,216 in 1 block, outside modules, <module> <string>:\d+\n", said.err), "the saved result of exp")
+
+
 def case_schedules():
     """Four blocks of 16 MiB, each freed while another stream may still use it: one is alive where the device is never behind, four where it is."""
     folder, out = FOLDER / "schedules", FOLDER / "schedules.json"

@@ -123,7 +123,8 @@ Number node_now() {
 Number module_now(Names& names) {
   const StackFrame frame = names.innermost();
   if (module_here != 0 || frame.stack == 0 || !at::GradMode::is_enabled()) return module_here;
-  return frame == last_made ? names.string(kOutsideModules) : 0;
+  // The node's operator may run in Python, as those of DTensor do.
+  return names.is_below(last_made) ? names.string(kOutsideModules) : 0;
 }
 void set_module_now(Number module) { module_here = module; }
 

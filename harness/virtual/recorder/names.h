@@ -1,6 +1,7 @@
 // Numbers of strings, frames, stacks and autograd's nodes in a record. Each is written once.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -39,6 +40,10 @@ class Names {
   Number stack();
   /// The innermost frame of the stack that was numbered last; its number is 0 if it had no frame.
   StackFrame innermost() const { return last_.empty() ? StackFrame{} : last_.back(); }
+  /// Whether the stack that was numbered last has this frame, at this instruction.
+  bool is_below(const StackFrame& frame) const {
+    return std::find(last_.rbegin(), last_.rend(), frame) != last_.rend();
+  }
   Number node(std::string_view name, Number stack, Number module);
 
  private:

@@ -1,15 +1,16 @@
-"""hugging_face.py plain|checkpointing|compiled|lora|fsdp2|deepspeed: the Trainer of transformers on a small Llama with random weights, three steps."""
+"""hugging_face.py plain|checkpointing|compiled|lora|fsdp2|deepspeed: the Trainer of transformers on a small Llama with random weights, three steps. BATCH (4): sequences."""
+import os
 import sys
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
-LENGTH, WORDS = 64, 512
+LENGTH, WORDS, BATCH = 64, 512, int(os.environ.get("BATCH", "4"))
 
 
 class Tokens(torch.utils.data.Dataset):
     def __len__(self):
-        return 32
+        return 8 * BATCH
 
     def __getitem__(self, index):
         words = torch.randint(WORDS, (LENGTH,), generator=torch.Generator().manual_seed(index))
@@ -38,7 +39,7 @@ def main(kind):
     if kind == "deepspeed":
         more = {"deepspeed": {"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
                               "gradient_clipping": "auto", "bf16": {"enabled": True}, "zero_force_ds_cpu_optimizer": False}}
-    arguments = TrainingArguments("hugging_face", max_steps=3, per_device_train_batch_size=4, logging_steps=1, report_to=[], bf16=True,
+    arguments = TrainingArguments("hugging_face", max_steps=3, per_device_train_batch_size=BATCH, logging_steps=1, report_to=[], bf16=True,
                                   save_strategy="no", optim="adamw_torch_fused", **more)
     whole = adapted(model()) if kind == "lora" else model()
     trainer = Trainer(whole, arguments, train_dataset=Tokens(), eval_dataset=Tokens())

@@ -1,10 +1,13 @@
-"""lightning_fit.py PRECISION DEVICES STRATEGY: PyTorch Lightning fits a small classifier for an epoch, with validation."""
+"""lightning_fit.py PRECISION DEVICES STRATEGY: PyTorch Lightning fits a small classifier for an epoch, with validation. BATCH (16): its rows."""
+import os
 import sys
 
 import pytorch_lightning as lightning
 import torch
 from torch import nn
 from torch.nn import functional
+
+BATCH = int(os.environ.get("BATCH", "16"))
 
 
 class Classifier(lightning.LightningModule):
@@ -26,8 +29,8 @@ class Classifier(lightning.LightningModule):
 
 if __name__ == "__main__":
     lightning.seed_everything(0)
-    data = torch.utils.data.TensorDataset(torch.randn(64, 32), torch.randint(0, 10, (64,)))
-    batches = torch.utils.data.DataLoader(data, 16, pin_memory=True)
+    data = torch.utils.data.TensorDataset(torch.randn(4 * BATCH, 32), torch.randint(0, 10, (4 * BATCH,)))
+    batches = torch.utils.data.DataLoader(data, BATCH, pin_memory=True)
     trainer = lightning.Trainer(accelerator="gpu", precision=sys.argv[1], devices=int(sys.argv[2]), strategy=sys.argv[3], max_epochs=1, logger=False,
                                 enable_checkpointing=False, gradient_clip_val=1.0, detect_anomaly="bf16" in sys.argv[1])
     trainer.fit(Classifier(), batches, batches)

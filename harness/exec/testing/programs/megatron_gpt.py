@@ -1,5 +1,5 @@
 """megatron_gpt.py TENSOR PIPELINE: a small GPT of Megatron-core with that much tensor and pipeline parallelism, its distributed
-optimizer, four microbatches a step, three steps."""
+optimizer, four microbatches a step, three steps. BATCH (2): sequences of a microbatch."""
 import os
 import sys
 
@@ -13,7 +13,7 @@ from megatron.core.pipeline_parallel.schedules import get_forward_backward_func
 from megatron.core.transformer.module import Float16Module
 from megatron.core.transformer.transformer_config import TransformerConfig
 
-LENGTH, BATCH, WORDS = 64, 2, 256
+LENGTH, BATCH, WORDS = 64, int(os.environ.get("BATCH", "2")), 256
 TENSOR, PIPELINE = int(sys.argv[1]), int(sys.argv[2])
 
 
