@@ -290,16 +290,18 @@ for _ in range(2):
 
 
 def case_dispatch():
-    """What operators of DTensor, which run in Python, save outside modules are activations."""
+    """What operators that DTensor computes in Python save outside modules are activations."""
     said = python("""
 import torch.distributed as dist
 from torch.distributed.tensor import Shard, distribute_tensor
+from torch.distributed.tensor.parallel import loss_parallel
 mesh = dist.init_device_mesh("cuda", (2,))
-x = distribute_tensor(torch.ones(2, 1 << 22, device="cuda", dtype=torch.bfloat16), mesh, [Shard(0)]).requires_grad_()
-y = x.float().exp()
-y.sum().backward()
+logits = distribute_tensor(torch.ones(2048, 4096, device="cuda"), mesh, [Shard(1)]).requires_grad_()
+with loss_parallel():
+    loss = torch.nn.functional.cross_entropy(logits, torch.zeros(2048, dtype=torch.int64, device="cuda"))
+    loss.backward()
 dist.destroy_process_group()""", "--as-rank", "0", "--of", "2", "--report", FOLDER / "dispatch").ends(0)
-    said.check(re.search(r"activations .*\n +16,777,216 in 1 block, outside modules, <module> <string>:\d+\n", said.err), "the saved result of exp")
+    said.check(re.search(r"activations +\d[\d,]+ bytes.*\n +16,777,216 in 1 block, outside modules, <module> <string>:9\n", said.err), "the result of log_softmax")
 
 
 def case_schedules():
