@@ -29,7 +29,7 @@ def leave_alone(torch, code):
     frames = torch._C._dynamo.eval_frame
     if hasattr(frames, "skip_code"):
         frames.skip_code(code)
-    else:  # since 2.7
+    else:  # of newer versions
         frames.set_code_exec_strategy(code, frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT))
 
 

@@ -1,7 +1,9 @@
 // Names in a trace, each kept once: of a training step's ten thousand operations few names differ.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -15,8 +17,12 @@ class TraceNames {
  public:
   /// The name, which stays where it is until forget().
   const char* of(std::string_view name) {
+    std::string_view& recent =
+        recent_[reinterpret_cast<std::uintptr_t>(name.data()) / alignof(void*) % recent_.size()];
+    if (recent.data() != nullptr && recent == name) return recent.data();
     auto known = names_.find(name);
     if (known == names_.end()) known = names_.emplace(name).first;
+    recent = *known;
     return known->c_str();
   }
   /// "outer/inner", of two names of of().
@@ -31,6 +37,7 @@ class TraceNames {
     if (names_.size() + joined_.size() <= kMost) return;
     names_.clear();
     joined_.clear();
+    recent_.fill({});
   }
 
  private:
@@ -38,6 +45,7 @@ class TraceNames {
     using is_transparent = void;
   };
   std::unordered_set<std::string, Hash, std::equal_to<>> names_;
+  std::array<std::string_view, 256> recent_{};  // of names_, by where the caller has them
   std::map<std::pair<const char*, const char*>, const char*> joined_;
 };
 

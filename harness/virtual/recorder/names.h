@@ -58,11 +58,13 @@ class Names {
     }
   };
   Number pushed(Number caller, const PythonPlace& place);
+  Number found(Number caller, const PythonPlace& place);
 
   std::string& entries_;
   std::unordered_map<std::string, Number, Hash, std::equal_to<>> strings_;
   std::unordered_map<Three, Number, Hash> frames_;  // function, file, line
   std::unordered_map<Key, Number, Hash> stacks_;
+  std::vector<StackFrame> called_;  // by the number of the caller's stack: what it called last
   std::unordered_map<Three, Number, Hash> stack_of_;  // caller's stack, frame, 0
   std::unordered_map<Three, Number, Hash> nodes_;     // name, stack, module
   std::vector<PythonPlace> places_;
