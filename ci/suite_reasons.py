@@ -1,0 +1,35 @@
+"""Failures of PyTorch's own tests that are expected on the virtual platform, for ci/suite.py: each has a cause, a reason in a sentence, and the pattern of the
+message or of the test that shows it. A failure that none of them names fails the command."""
+import re
+from dataclasses import dataclass
+
+NAMED = re.compile(r"^(?:E\s+)?\s*(?:[\w.]*(?:Error|Exception|Failed|Timeout|Exit)\b|tidemark\b)")
+
+
+@dataclass(frozen=True)
+class Reason:
+    cause: str
+    why: str
+    message: str = ""  # regular expression, searched in all of the error
+    test: str = ""  # regular expression, searched in "test/FILE.py::CLASS::TEST"
+
+    def names(self, entry):
+        return re.search(self.test, entry["test"]) is not None and re.search(self.message, entry["why"]) is not None
+
+
+REASONS = (
+    Reason("needs Triton", "Triton's kernels are programs of the device, which mode math refuses.", message=r"working triton|No module named 'triton'|TritonMissing|Cannot find a working triton"),
+    Reason("downloads", "The test downloads a file, and tests have no network.", message=r"URLError|Temporary failure in name resolution|HTTPError|ConnectionError.*Max retries"),
+    Reason("compiles an extension", "The test compiles an extension, which wants CUDA's toolkit.", message=r"CUDA_HOME environment variable is not set|Ninja is required"),
+)
+
+
+def reason_of(entry):
+    """The reason of a failure, None where it has none."""
+    return next((reason for reason in REASONS if reason.names(entry)), None)
+
+
+def last_line(text):
+    """The last line of an error that names one, else its last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["nothing was said"]
+    return ([line for line in lines if NAMED.match(line)] or lines)[-1].removeprefix("E ").strip()[:300]
