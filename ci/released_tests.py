@@ -13,7 +13,7 @@ import environments
 from environments import TIDEMARK, environment, wheels
 
 TORCH = "2.11.0"
-PACKAGES = ["pytest", "expecttest", "hypothesis", "parameterized", "psutil", "packaging", "pyyaml", "setuptools<80", "scipy", "huggingface_hub", "safetensors",
+PACKAGES = ["pytest", "expecttest", "hypothesis", "parameterized", "psutil", "packaging", "pyyaml", "setuptools<80", "scipy", "urllib3", "pulp", "huggingface_hub", "safetensors",
             'numpy<2.2; python_version < "3.13"']
 LIMIT = 1800  # seconds of a file
 

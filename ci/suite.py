@@ -64,15 +64,15 @@ class Place:
     """What all processes of a run share."""
     checkout: Path
     python: Path
-    limit: float  # seconds of a test
+    limit: int  # seconds of a test
     scratch: Path
 
     def devices(self, file):
         return 2 if file.startswith("test/distributed/fsdp/") or file == "test/test_cuda.py" else 4
 
     def variables(self, file):
-        """The environment that test/run_test.py of PyTorch gives this file."""
-        if not file.endswith("/test_distributed_spawn.py"):
+        """The environment that test/run_test.py of PyTorch gives a file that reads it."""
+        if not re.search(r"environ\W+BACKEND\b", (self.checkout / file).read_text(encoding="utf-8")):
             return ()
         folder = self.scratch / "spawn"
         for name in ("barrier", "test_dir", "init_dir"):
@@ -84,8 +84,8 @@ class Place:
         return re.search(r"\bMultiProcContin\w*Test\b", (self.checkout / file).read_text(encoding="utf-8")) is not None
 
     def started(self, file, words):
-        path = filter(None, (str(self.scratch), str(self.checkout / "test"), os.environ.get("PYTHONPATH")))
-        return Tree([TIDEMARK, "exec", "--mode", "math", "--devices", self.devices(file), "--timeout", int(self.limit) or 1, "--", self.python, *words], self.scratch, {
+        path = filter(None, (str(self.scratch), str(self.checkout / "test"), str((self.checkout / file).parent), os.environ.get("PYTHONPATH")))
+        return Tree([TIDEMARK, "exec", "--mode", "math", "--devices", self.devices(file), "--timeout", self.limit, "--", self.python, *words], self.scratch, {
             "PYTHONPATH": ":".join(path), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
             "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"), **dict(self.variables(file))})
 
@@ -104,13 +104,16 @@ class Tree:
         return self
 
     def __exit__(self, *_):
-        while members := self.members():
+        for _ in range(200):  # a process that is killed may have started another one
+            members = self.members()
             for member in members:
                 try:
                     os.kill(member, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
             self.process.poll()
+            if not members:
+                break
             time.sleep(0.05)
         self.process.kill()
         self.process.wait()
@@ -165,7 +168,7 @@ class Process:
                 if ended or self.late:
                     break
                 time.sleep(0.1)
-            self.ending = tree.words(f"did not end within {limit:g} s") if self.late else tree.ending()
+            self.ending = tree.words(f"did not end within {limit} s") if self.late else tree.ending()
 
 
 def outcomes(place, file, words, units):
@@ -201,8 +204,6 @@ def collect(place, keep, files):
             if what == "collected":
                 keep.add(file=file, tests=event["tests"])
                 continue
-            if "unexpected SystemExit" in event["why"]:
-                what = "skipped"  # the file's own word that it cannot run here
             keep.add(test=f"{file}::(import)", outcome=what, why=event["why"])
             keep.add(file=file, tests=[f"{file}::(import)"])
 

@@ -2,6 +2,9 @@
 ends with the names of its tests, under --collect-only; else it is a test of the file TIDEMARK_SUITE_WANTED, and no other test runs."""
 import json
 import os
+import sys
+
+import pytest
 
 EVENTS = os.environ["TIDEMARK_SUITE_EVENTS"]
 PROCESS = os.getpid()  # a child that a test forks writes nothing
@@ -30,8 +33,18 @@ class Collects:
     def pytest_collectstart(self, collector):
         if type(collector).__name__ == "Module":
             self.end()
+            sys.path.insert(0, str(collector.path.parent))  # of the modules that lie beside it
             self.file = collector.nodeid
             write(unit=self.file)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector):
+        try:
+            return (yield)
+        except SystemExit as end:  # the file's own word that it cannot run here
+            write(unit=self.file, outcome="skipped", why=f"the file ends itself with {end.code} when it is imported")
+            self.file = None
+            return pytest.CollectReport(collector.nodeid, "passed", None, [])
 
     def pytest_itemcollected(self, item):
         self.tests.append(item.nodeid)
@@ -85,4 +98,5 @@ def error(report):
 
 
 def pytest_configure(config):
+    sys.path.append(str(config.rootpath))  # of its tools, behind the torch that runs
     config.pluginmanager.register(Collects() if config.option.collectonly else Runs(), "tidemark-suite")
