@@ -3,7 +3,7 @@ message or of the test that shows it. A failure that none of them names fails th
 import re
 from dataclasses import dataclass
 
-NAMED = re.compile(r"^(?:E\s+)?\s*(?:[\w.]*(?:Error|Exception|Failed|Timeout|Exit)\b|tidemark\b)")
+NAMED = re.compile(r"(?:[\w.]*(?:Error|Exception|Failed|Timeout|Exit)\b|tidemark\b)")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ def reason_of(entry):
 
 
 def last_line(text):
-    """The last line of an error that names one, else its last line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["nothing was said"]
-    return ([line for line in lines if NAMED.match(line)] or lines)[-1].removeprefix("E ").strip()[:300]
+    """The last line of an error that names one, with the difference of tensors that it counts, else its last line."""
+    lines = [line.removeprefix("E ").strip() for line in text.splitlines() if line.strip()] or ["nothing was said"]
+    differs = [line for line in lines if line.startswith(("Greatest absolute difference", "Absolute difference"))]
+    return " ".join([([line for line in lines if NAMED.match(line)] or lines)[-1], *differs[-1:]])[:300]
