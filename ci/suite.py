@@ -99,6 +99,7 @@ class Tree:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=scratch, start_new_session=True,
                                             env={**os.environ, **environment, name: value})
+        Path(f"/proc/{self.process.pid}/oom_score_adj").write_text("1000")  # a test that takes all memory ends itself and nothing else
 
     def __enter__(self):
         return self

@@ -3,6 +3,8 @@ message or of the test that shows it. A failure that none of them names fails th
 import re
 from dataclasses import dataclass
 
+from released_tests import EXPECTED
+
 NAMED = re.compile(r"(?:[\w.]*(?:Error|Exception|Failed|Timeout|Exit)\b|tidemark\b)")
 
 
@@ -18,9 +20,17 @@ class Reason:
 
 
 REASONS = (
-    Reason("needs Triton", "Triton's kernels are programs of the device, which mode math refuses.", message=r"working triton|No module named 'triton'|TritonMissing|Cannot find a working triton"),
+    Reason("needs Triton", "Triton's kernels are programs of the device, which mode math refuses.", message=r"working triton|No module named 'triton'|TritonMissing"),
     Reason("downloads", "The test downloads a file, and tests have no network.", message=r"URLError|Temporary failure in name resolution|HTTPError|ConnectionError.*Max retries"),
     Reason("compiles an extension", "The test compiles an extension, which wants CUDA's toolkit.", message=r"CUDA_HOME environment variable is not set|Ninja is required"),
+    Reason("memory of the host", "The test computes on tensors of tens of GiB, which a GPU holds and this host does not.",
+           message=r"ended by SIGKILL|DefaultCPUAllocator: can't allocate memory", test=r"(?i)large|64bit"),
+    Reason("computes for minutes", "The CPU computes for minutes what a GPU does in seconds, longer than the limit of a test.", message=r"did not end within",
+           test=r"::test_cudnn_multiple_threads_same_device$|::test_graph_make_graphed_callables"),
+    Reason("needs a GPU's clock", "The test expects that two graphs which run at the same time spoil each other's memory; the virtual device computes one after the other.",
+           test=r"::test_graph_concurrent_replay$"),
+    *(Reason("as with --tests", f"The test {why}.", test=f"^{re.escape(file)}::(.*::)?{re.escape(name)}$")
+      for file, _, name, why in ((*test.partition("::"), why) for test, why in EXPECTED.items()) if name),
 )
 
 
