@@ -241,9 +241,9 @@ def program_outcomes(place, file, tests):
                 size, since = now, time.monotonic()
             late = time.monotonic() - since > (place.limit if size else START)
         text, code, ending = tree.log.read_text(encoding="utf-8", errors="replace"), tree.process.poll(), tree.ending()
-    name = r"(\w+) \(__main__\.(\w+)[.\w]*\)"
+    name = r"(\w+) \(__(?:mp_)?main__\.(\w+)[.\w]*\)"
     failed = {f"{of}::{test}": why for test, of, why in re.findall(rf"(?ms)^(?:FAIL|ERROR): {name}[^\n]*\n(.*?)(?=^={{70}}|^Ran \d+ test|\Z)", text)}
-    skipped = {f"{of}::{test}": why for test, of, why in re.findall(rf"{name}[^\n]*? \.\.\. skipped ['\"]([^\n]*)['\"]", text)}
+    skipped = {f"{of}::{test}": why for test, of, why in re.findall(rf"{name}(?:\n[^\n]*?)? \.\.\. skipped ['\"]([^\n]*)['\"]", text)}
     begun = {f"{of}::{test}" for test, of in re.findall(name, text)}
     for unit in tests:
         test = unit.partition("::")[2]

@@ -35,14 +35,25 @@ def test_hangs():
     time.sleep(1000)
 def test_last(): ran("last")
 """
-RANKS = """import unittest
+RANKS = """import multiprocessing, sys, unittest
 class MultiProcContinousTest(unittest.TestCase):
-    def test_program(self): self.assertEqual(__name__, "__main__")
-    def test_wrong_rank(self): raise ValueError("rank 1 differs")
+    def test_program(self):
+        "Its rank is a process of this program."
+        self.assertEqual(type(self).__module__, "__mp_main__")
+    def test_wrong_rank(self):
+        if rank == 1:
+            raise ValueError("rank 1 differs")
     @unittest.skip("too few ranks")
-    def test_left_out(self): pass
+    def test_left_out(self):
+        "A line that stands between the name and the outcome."
+def run(of):
+    global rank
+    rank = of
+    unittest.main(argv=["ranks", "-v"])
 if __name__ == "__main__":
-    unittest.main()
+    ranks = [multiprocessing.get_context("spawn").Process(target=run, args=(of,)) for of in range(2)]
+    [each.start() for each in ranks]
+    sys.exit(max([each.join() or each.exitcode for each in ranks]))
 """
 FILES = {
     "test/distributed/test_small.py": SMALL,
