@@ -31,6 +31,13 @@ class Writer:
         self.trials.append(trial(scenario, row, found["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
                                  [rank(one["record"]) for one in ranks if "record" in one]))
 
+    def add_tests(self, file, torch, devices, verdicts):
+        """A file of tests, each a verdict: (name, status, why)."""
+        variant = {"name": RELEASED, "role": "fixed", "error": None, "loss": [], "step_time_ns": [], "ranks": [], "sweep": [], "growth": [], "what": f"released code: {file}, torch {torch}"}
+        self.trials.append({"scenario": file, "size": "test", "mode": "math", "schedule": "calibrated", "ranks": devices, "steps": 0, "seed": 0, "params": {}, "skipped": None,
+                            "variants": [variant], "story": "", "statistic": "allocated", "symbols": [],
+                            "verdicts": grouped([recorded(f"run/{name}", RELEASED, status, why=why) for name, status, why in verdicts])})
+
     def write(self, argv):
         """report.json in the folder, and what `tidemark report` makes of it."""
         if not self.folder:

@@ -91,6 +91,7 @@ def test(work: Path) -> None:
                                ([], {"TIDEMARK_NIGHTLY_KEEP": "0"}, "not a number of nights"),
                                ([], {"TIDEMARK_NIGHTLY_SEEDS": "few"}, "not a number of seeds"),
                                ([], {"TIDEMARK_NIGHTLY_TORCHTITAN": "/nowhere"}, "is not a checkout of torchtitan"),
+                               ([], {"TIDEMARK_NIGHTLY_SUITE": "/nowhere"}, "is not a checkout of PyTorch"),
                                ([], {"TIDEMARK_BIN": "/nowhere"}, "cannot be run"),
                                ([], {"TIDEMARK_NIGHT": "tonight"}, "is not a time"),
                                ([], {"TIDEMARK_NIGHTLY_OUT": "/proc/x"}, "cannot be made")):

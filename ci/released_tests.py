@@ -13,7 +13,8 @@ import environments
 from environments import TIDEMARK, environment, wheels
 
 TORCH = "2.11.0"
-PACKAGES = ["pytest", "expecttest", "hypothesis", "parameterized", "psutil", "packaging", "pyyaml", "huggingface_hub", "safetensors"]
+PACKAGES = ["pytest", "expecttest", "hypothesis", "parameterized", "psutil", "packaging", "pyyaml", "setuptools<80", "scipy", "urllib3", "pulp", "huggingface_hub", "safetensors",
+            'numpy<2.2; python_version < "3.13"']
 LIMIT = 1800  # seconds of a file
 
 
@@ -63,8 +64,11 @@ class Count:
 
 
 def prepared(torch):
-    """The Python of an environment with this torch and what the tests import beside it."""
-    return environment(wheels() / f"tests-{torch}", torch, lambda _, pip: environments.run(*pip, *PACKAGES))
+    """The Python of an environment with this torch, what the platform needs and what the tests import beside it."""
+    def then(python, pip):
+        environments.cuda_headers(python, pip)
+        environments.run(*pip, *PACKAGES)
+    return environment(wheels() / f"tests-{torch}", torch, then)
 
 
 def reason_of(text):

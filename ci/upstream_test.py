@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """ci/upstream without released code: rows that need the user's sources are not run, by name, and the exit code is 77; sources of a commit are taken out of a
-git repository; memory tests of a checkout are counted, each by its outcome, on a stand-in for tidemark that runs the program alone."""
+git repository; memory tests and PyTorch's own tests (suite_test.py) of a checkout are counted, each by its outcome, on a stand-in for tidemark that runs the
+program alone."""
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def git(folder, *words):
 
 
 def test(work):
-    executable(work / "tidemark", '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
+    executable(work / "tidemark", '#!/bin/sh\n[ "$1" != report ] || exit 0\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
     os.environ.pop("TIDEMARK_NANOTRON", None)
 
     code, said = upstream(work, "tp_buffer_reuse", "--with", sys.executable, "--rows", "the change, small, 2 ranks")
@@ -62,6 +63,10 @@ def test(work):
     check(code == 1 and "nothing_of_this_name" in said, f"cannot be imported: {code} {said}")
     code, said = upstream(work, "--tests", work, "--with", sys.executable)
     check(code == 2 and "no test file is in" in said, f"no test file: {code} {said}")
+
+    import suite_test
+
+    suite_test.test(work, upstream)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,10 @@ TEST(Cause, TheCommandToRunAgainIsThatOfTheReportsProgram) {
   report.run.argv = {"ci/upstream", "--report", "out"};
   EXPECT_THAT(text_of(report),
               HasSubstr("again: ci/upstream fsdp_prefetch --rows 'implicit, stays'\n"));
+  for (TrialRecord& trial : report.trials) trial.scenario = "test/test_nn.py";
+  EXPECT_THAT(text_of(report),
+              HasSubstr("again: ci/upstream --suite CHECKOUT --files test/test_nn.py\n"));
+  for (TrialRecord& trial : report.trials) trial.scenario = "fsdp_prefetch beside torch 2.11.0";
   report.run.argv = {"pytest", "-x"};
   EXPECT_THAT(text_of(report), HasSubstr("again: pytest 'fsdp_prefetch beside torch 2.11.0'\n"));
 }

@@ -98,6 +98,8 @@ std::string command(const Report& report, const TrialRecord& trial) {
   const RunRecord& run = report.run;
   const std::string program = run.argv.empty() ? "" : run.argv.front();
   if (program == "pytest") return "pytest " + shell_word(trial.scenario);
+  if (program == "ci/upstream" && trial.scenario.starts_with("test/"))  // a file of --suite
+    return "ci/upstream --suite CHECKOUT --files " + shell_word(trial.scenario);
   if (program == "ci/upstream")  // cases/upstream_report.py names the trials
     return fmt::format("ci/upstream {} --rows {}",
                        trial.scenario.substr(0, trial.scenario.find(' ')), shell_word(trial.size));

@@ -1,0 +1,355 @@
+"""PyTorch's own test files on the virtual platform, counted: ci/upstream --suite CHECKOUT. A file runs in one process of pytest below `tidemark exec --mode math`,
+with ci/suite_plugin.py; a process that dies or hangs is started again with the tests that are left. The keep file has a JSON line for each file (its tests) and
+for each test (its outcome), of one torch and one tidemark. ci/suite_reasons.py says which failures are expected."""
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import released_tests
+from environments import TIDEMARK, facts, stop
+from suite_reasons import last_line, reason_of
+
+FILES = ("test/distributed/**/test_*.py", "test/test_cuda.py", "test/test_nn.py", "test/test_optim.py", "test/test_torch.py", "test/test_ops.py")
+START = 600  # seconds until the first test begins: the platform is built for a new torch, and test_ops.py makes tens of thousands of tests
+FAILED = ("failed", "timed out")
+HEAD = ("| file | tests | run | passed | failed | skipped | timed out | passed of those not skipped | extrapolated |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+
+
+class Keep:
+    """The outcomes of this torch and this tidemark, in a file that grows by a line as soon as one is known."""
+
+    def __init__(self, path, torch):
+        self.path, self.tests, self.outcomes = Path(path), {}, {}
+        self.key = {"torch": torch, "tidemark": hashlib.sha256(Path(TIDEMARK).read_bytes()).hexdigest()}
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        for line in text.splitlines():
+            try:
+                self.take(json.loads(line))
+            except ValueError:
+                continue  # the writer was ended within the line
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = self.path.open("a", encoding="utf-8")
+        if text and not text.endswith("\n"):
+            self.file.write("\n")
+
+    def take(self, entry):
+        if any(entry.get(name) != value for name, value in self.key.items()):
+            return
+        if "tests" in entry:
+            self.tests[entry["file"]] = entry["tests"]
+        else:
+            self.outcomes[entry["test"]] = entry
+
+    def add(self, **entry):
+        entry |= self.key
+        self.file.write(json.dumps(entry) + "\n")
+        self.file.flush()
+        self.take(entry)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What all processes of a run share."""
+    checkout: Path
+    python: Path
+    limit: int  # seconds of a test
+    scratch: Path
+
+    def devices(self, file):
+        return 2 if file.startswith("test/distributed/fsdp/") or file == "test/test_cuda.py" else 4
+
+    def variables(self, file):
+        """The environment that test/run_test.py of PyTorch gives a file that reads it."""
+        if not re.search(r"environ\W+BACKEND\b", (self.checkout / file).read_text(encoding="utf-8")):
+            return ()
+        folder = self.scratch / "spawn"
+        for name in ("barrier", "test_dir", "init_dir"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        return ("BACKEND", "nccl"), ("WORLD_SIZE", str(self.devices(file))), ("TEMP_DIR", str(folder))
+
+    def is_program(self, file):
+        """Whether the file starts its ranks itself, and has the rank -1 below pytest."""
+        return re.search(r"\bMultiProcContin\w*Test\b", (self.checkout / file).read_text(encoding="utf-8")) is not None
+
+    def started(self, file, words):
+        path = filter(None, (str(self.scratch), str(self.checkout / "test"), str((self.checkout / file).parent), os.environ.get("PYTHONPATH")))
+        return Tree([TIDEMARK, "exec", "--mode", "math", "--devices", self.devices(file), "--timeout", self.limit, "--", self.python, *words], self.scratch, {
+            "PYTHONPATH": ":".join(path), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
+            "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"), **dict(self.variables(file))})
+
+
+class Tree:
+    """A process with all that it starts, which is found by a variable of the environment and killed at the end, whatever its group or parent is."""
+
+    def __init__(self, command, scratch, environment):
+        self.mark, self.log = f"TIDEMARK_SUITE_TREE={uuid.uuid4()}", scratch / "log"
+        name, _, value = self.mark.partition("=")
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=scratch, start_new_session=True,
+                                            env={**os.environ, **environment, name: value})
+        Path(f"/proc/{self.process.pid}/oom_score_adj").write_text("1000")  # a test that takes all memory ends itself and nothing else
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for _ in range(200):  # a process that is killed may have started another one
+            members = self.members()
+            for member in members:
+                try:
+                    os.kill(member, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            self.process.poll()
+            if not members:
+                break
+            time.sleep(0.05)
+        self.process.kill()
+        self.process.wait()
+
+    def members(self):
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                pass  # it has ended, or is another user's
+        return found
+
+    def ending(self):
+        """How the process has ended, with the last words of its log."""
+        code = self.process.poll()
+        if code is None:
+            return self.words("did not end")
+        number = -code if code < 0 else code - 128 if code > 128 else 0
+        named = number in set(signal.Signals)
+        return self.words(f"was ended by {signal.Signals(number).name}" if named else f"ended with {code}")
+
+    def words(self, how):
+        lines = [line for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip() and not line.startswith(("tidemark: ", "rank "))]
+        return "\n".join([*lines[-40:], f"Error: the process {how}"])
+
+
+@dataclass
+class Process:
+    """One process of pytest: the events that its plugin writes, and its end."""
+    flight: str = ""  # the unit that has begun and not ended
+    late: bool = False
+    ending: str = ""
+
+    def events(self, place, file, words, left):
+        """Yields the end of each unit of `left`, and takes it out, until the process ends, none is left or one takes longer than the limit."""
+        path = place.scratch / "events"
+        path.write_text("")
+        with path.open(encoding="utf-8") as events, place.started(file, words) as tree:
+            half, since, limit = "", time.monotonic(), max(START, place.limit)
+            while left:
+                ended = tree.process.poll() is not None
+                *lines, half = (half + events.read()).split("\n")
+                for event in map(json.loads, lines):
+                    since, limit = time.monotonic(), place.limit
+                    self.flight = "" if "outcome" in event else event["unit"]
+                    if "outcome" in event and event["unit"] in left:
+                        left.remove(event["unit"])
+                        yield event
+                self.late = time.monotonic() - since > limit
+                if ended or self.late:
+                    break
+                time.sleep(0.1)
+            self.ending = tree.words(f"did not end within {limit} s") if self.late else tree.ending()
+
+
+def outcomes(place, file, words, units):
+    """Yields the end of every unit. `words(left)` is the command line for what is left."""
+    left = list(units)
+    while left:
+        process, before = Process(), len(left)
+        yield from process.events(place, file, words(left), left)
+        if process.flight in left:
+            left.remove(process.flight)
+            yield {"unit": process.flight, "outcome": "timed out" if process.late else "failed", "why": process.ending}
+        elif len(left) == before:  # another one would do the same
+            yield from ({"unit": unit, "outcome": "failed", "why": f"{process.ending} before this test"} for unit in left)
+            return
+
+
+def pytest(place, *words):
+    return ["-m", "pytest", "-p", "suite_plugin", "-q", "-c", os.devnull, "--rootdir", place.checkout, "-p", "no:cacheprovider", "-p", "no:warnings", "--noconftest",
+            "--assert=plain", "--tb=short", "--continue-on-collection-errors", *words]
+
+
+def collect(place, keep, files):
+    """The tests of every file, in the keep file; a file that cannot be imported has one test, which stands for that."""
+    batches = {}
+    for file in files:
+        if file not in keep.tests:
+            alike = sum(Path(file).name == Path(other).name for other in files[:files.index(file)])  # a process has one module of a name
+            batches.setdefault((place.devices(file), place.variables(file), alike), []).append(file)
+    for batch in batches.values():
+        print(f"collecting the tests of {len(batch)} files", file=sys.stderr, flush=True)
+        for event in outcomes(place, batch[0], lambda left: pytest(place, "--collect-only", *(place.checkout / file for file in left)), batch):
+            file, what = event["unit"], event["outcome"]
+            if what == "collected":
+                keep.add(file=file, tests=event["tests"])
+                continue
+            keep.add(test=f"{file}::(import)", outcome=what, why=event["why"])
+            keep.add(file=file, tests=[f"{file}::(import)"])
+
+
+def drawn(tests, sample, seed):
+    """The tests that run, by file: a sample of all, every test as likely as another, or all."""
+    of_all = sorted(test for of_file in tests.values() for test in of_file)
+    chosen = set(random.Random(seed).sample(of_all, min(sample, len(of_all))) if sample else of_all)
+    return {file: found for file, of_file in tests.items() if (found := [test for test in of_file if test in chosen])}
+
+
+def run_file(place, keep, file, chosen):
+    left = [test for test in chosen if test not in keep.outcomes]
+    if not left:
+        return
+    if place.is_program(file):
+        found = program_outcomes(place, file, keep.tests[file])
+    else:
+        def words(of_left):
+            (place.scratch / "wanted").write_text("\n".join(of_left), encoding="utf-8")
+            return pytest(place, place.checkout / file)
+        found = outcomes(place, file, words, left)
+    for event in found:
+        keep.add(test=event["unit"], outcome=event["outcome"], why=event.get("why", ""), seconds=event.get("seconds", 0))
+
+
+def program_outcomes(place, file, tests):
+    """The outcomes of a file that runs as a program. Each rank prints each test, and the lines of ranks mix: a test has failed where one rank says so."""
+    with place.started(file, [place.checkout / file, "-v"]) as tree:
+        size, since, late = -1, time.monotonic(), False
+        while tree.process.poll() is None and not late:
+            time.sleep(0.2)
+            if (now := tree.log.stat().st_size) != size:
+                size, since = now, time.monotonic()
+            late = time.monotonic() - since > (place.limit if size else START)
+        text, code, ending = tree.log.read_text(encoding="utf-8", errors="replace"), tree.process.poll(), tree.ending()
+    name = r"(\w+) \(__(?:mp_)?main__\.(\w+)[.\w]*\)"
+    failed = {f"{of}::{test}": why for test, of, why in re.findall(rf"(?ms)^(?:FAIL|ERROR): {name}[^\n]*\n(.*?)(?=^={{70}}|^Ran \d+ test|\Z)", text)}
+    skipped = {f"{of}::{test}": why for test, of, why in re.findall(rf"{name}(?:\n[^\n]*?)? \.\.\. skipped ['\"]([^\n]*)['\"]", text)}
+    begun = {f"{of}::{test}" for test, of in re.findall(name, text)}
+    for unit in tests:
+        test = unit.partition("::")[2]
+        if test in failed:
+            yield {"unit": unit, "outcome": "failed", "why": failed[test]}
+        elif late or test not in begun or code != 0 and not failed:
+            yield {"unit": unit, "outcome": "timed out" if late else "failed", "why": ending}
+        elif test in skipped:
+            yield {"unit": unit, "outcome": "skipped", "why": skipped[test]}
+        else:
+            yield {"unit": unit, "outcome": "passed"}
+
+
+@dataclass
+class Count:
+    """The outcomes of one file, or of all."""
+    tests: int = 0
+    found: Counter = field(default_factory=Counter)
+    extrapolated: float = 0  # tests of the file that pass, and those that do not skip, if the others of the file are as those that ran
+    judged: float = 0
+
+    def of(self, outcomes_of_file):
+        self.found = Counter(entry["outcome"] for entry in outcomes_of_file)
+        if run := sum(self.found.values()):
+            self.extrapolated, self.judged = (number * self.tests / run for number in (self.found["passed"], run - self.found["skipped"]))
+        return self
+
+    def add(self, other):
+        self.tests, self.found = self.tests + other.tests, self.found + other.found
+        self.extrapolated, self.judged = self.extrapolated + other.extrapolated, self.judged + other.judged
+
+    def row(self, name):
+        run = sum(self.found.values())
+        return (f"| {name} | {self.tests} | {run} | {' | '.join(str(self.found[each]) for each in ('passed', 'failed', 'skipped', 'timed out'))} | "
+                f"{share(self.found['passed'], run - self.found['skipped'])} | {self.extrapolated:.0f} of {self.judged:.0f} |")
+
+
+def share(part, whole):
+    return f"{100 * part / whole:.0f} %" if whole else ""
+
+
+def counted(place, keep, chosen, report):
+    """Runs the files and prints a row for each. Returns the entries of tests that failed."""
+    print(HEAD, flush=True)
+    everything, failed = Count(), []
+    for file, tests in chosen.items():
+        run_file(place, keep, file, tests)
+        entries = [keep.outcomes[test] for test in tests]
+        count = Count(len(keep.tests[file])).of(entries)
+        everything.add(count)
+        print(count.row(file), flush=True)
+        failed += [entry for entry in entries if entry["outcome"] in FAILED]
+        report.add_tests(file, keep.key["torch"], place.devices(file), [verdict(entry) for entry in entries])
+    print(everything.row("all of these files"))
+    return failed
+
+
+def verdict(entry):
+    """(test, status, why) of an entry, for the report; an expected failure is no verdict."""
+    known = entry["outcome"] in FAILED and reason_of(entry)
+    why = f"expected to fail: {known.cause}: {known.why}" if known else last_line(entry["why"]) if entry["outcome"] != "passed" else ""
+    return entry["test"].partition("::")[2], "skip" if known else {"passed": "pass", "skipped": "skip"}.get(entry["outcome"], "fail"), why
+
+
+def causes(failed):
+    """Prints the failures by cause. Returns how many have no reason."""
+    known, unknown = {}, []
+    for entry in failed:
+        if reason := reason_of(entry):
+            known.setdefault(reason, []).append(entry["test"])
+        else:
+            unknown.append(f"| unknown | 1 | {entry['test']}: {last_line(entry['why']).replace('|', '/')} |")
+    if failed:
+        print("\n| cause | failed | reason |\n|---|---:|---|")
+        print("\n".join([f"| {reason.cause} | {len(tests)} | expected to fail: {reason.why} (as {tests[0]}) |"
+                         for reason, tests in sorted(known.items(), key=lambda each: -len(each[1]))] + unknown))
+    return len(unknown)
+
+
+def version_of(checkout):
+    """The version of a source checkout of PyTorch, without what follows the three numbers."""
+    named = checkout / "version.txt"
+    found = re.match(r"\d+\.\d+\.\d+", named.read_text(encoding="utf-8").strip()) if named.is_file() else None
+    if not found or not (checkout / "test").is_dir():
+        stop(f"--suite {checkout}: is no source checkout of PyTorch: it has no version.txt with a version, or no folder test", 2)
+    return found[0]
+
+
+def main(chosen, report):
+    checkout = chosen.suite.absolute()
+    version = version_of(checkout)
+    files = sorted({str(file.relative_to(checkout)) for pattern in FILES for file in checkout.glob(pattern) if chosen.files in str(file.relative_to(checkout))})
+    if not files:
+        stop(f"--suite {checkout}: has no test file" + (f" with '{chosen.files}' in its path" if chosen.files else ""), 2)
+    python = chosen.python or released_tests.prepared(version)
+    torch = facts(python)["torch"]
+    if torch.split("+")[0] != version:
+        stop(f"--suite {checkout}: its version.txt says {version}, and the torch that runs is {torch}", 2)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the tree of processes ends with this one
+    with tempfile.TemporaryDirectory(prefix="tidemark-suite-", ignore_cleanup_errors=True) as folder:
+        place = Place(checkout, python, chosen.limit, Path(folder))
+        shutil.copy(Path(__file__).with_name("suite_plugin.py"), folder)
+        keep = Keep(chosen.keep or place.scratch / "keep", torch)
+        collect(place, keep, files)
+        failed = counted(place, keep, drawn({file: keep.tests[file] for file in files}, chosen.sample, chosen.seed), report)
+    unknown = causes(failed)
+    report.write(sys.argv)
+    print(f"\n{len(failed)} failed, {unknown} of them without a known reason" if failed else "\nnone failed")
+    return 1 if unknown else 0

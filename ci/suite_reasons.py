@@ -1,0 +1,48 @@
+"""Failures of PyTorch's own tests that are expected on the virtual platform, for ci/suite.py: each has a cause, a reason in a sentence, and the pattern of the
+message or of the test that shows it. A failure that none of them names fails the command."""
+import re
+from dataclasses import dataclass
+
+from released_tests import EXPECTED
+
+NAMED = re.compile(r"(?:[\w.]*(?:Error|Exception|Failed|Timeout|Exit)\b|tidemark\b)")
+
+
+@dataclass(frozen=True)
+class Reason:
+    cause: str
+    why: str
+    message: str = ""  # regular expression, searched in all of the error
+    test: str = ""  # regular expression, searched in "test/FILE.py::CLASS::TEST"
+
+    def names(self, entry):
+        return re.search(self.test, entry["test"]) is not None and re.search(self.message, entry["why"]) is not None
+
+
+REASONS = (
+    Reason("needs Triton", "Triton's kernels are programs of the device, which mode math refuses.", message=r"working triton|No module named 'triton'|TritonMissing"),
+    Reason("downloads", "The test downloads a file, and tests have no network.", message=r"URLError|Temporary failure in name resolution|HTTPError|ConnectionError.*Max retries"),
+    Reason("compiles an extension", "The test compiles an extension, which wants CUDA's toolkit.", message=r"CUDA_HOME environment variable is not set|Ninja is required"),
+    Reason("memory of the host", "The test computes on tensors of tens of GiB, which a GPU holds and this host does not.",
+           message=r"ended by SIGKILL|DefaultCPUAllocator: can't allocate memory", test=r"(?i)large|64bit"),
+    Reason("TF32's rounding", "The operands are rounded as tensor cores read them, and the numbers are those of that rounding, beyond the test's tolerance; a GPU may choose an "
+           "engine without TF32.", message="Tensor-likes are not close", test=r"::test_Conv2d_dilated_cuda_tf32$"),
+    Reason("computes for minutes", "The CPU computes for minutes what a GPU does in seconds, longer than the limit of a test.", message=r"did not end within",
+           test=r"::test_cudnn_multiple_threads_same_device$|::test_graph_make_graphed_callables"),
+    Reason("needs a GPU's clock", "The test expects that two graphs which run at the same time spoil each other's memory; the virtual device computes one after the other.",
+           test=r"::test_graph_concurrent_replay$"),
+    *(Reason("as with --tests", f"The test {why}.", test=f"^{re.escape(file)}::(.*::)?{re.escape(name)}$")
+      for file, _, name, why in ((*test.partition("::"), why) for test, why in EXPECTED.items()) if name),
+)
+
+
+def reason_of(entry):
+    """The reason of a failure, None where it has none."""
+    return next((reason for reason in REASONS if reason.names(entry)), None)
+
+
+def last_line(text):
+    """The last line of an error that names one, with the difference of tensors that it counts, else its last line."""
+    lines = [line.removeprefix("E ").strip() for line in text.splitlines() if line.strip()] or ["nothing was said"]
+    differs = [line for line in lines if line.startswith(("Greatest absolute difference", "Absolute difference"))]
+    return " ".join([([line for line in lines if NAMED.match(line)] or lines)[-1], *differs[-1:]])[:300]

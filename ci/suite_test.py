@@ -1,0 +1,140 @@
+"""PyTorch's own tests, counted (ci/upstream --suite), on a checkout of a few small files: part of ci/upstream_test.py."""
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from checks import check
+from environments import facts
+
+HEAD = """import os, signal, subprocess, time, urllib.error
+import pytest
+
+def ran(name):
+    with open(os.environ["RAN"], "a") as file:
+        file.write(name + "\\n")
+"""
+SMALL = HEAD + """
+def test_right(): ran("right")
+def test_wrong():
+    ran("wrong")
+    raise ValueError("off by one")
+def test_skipped(): pytest.skip("not today")
+@pytest.mark.xfail
+def test_expected(): raise ValueError
+def test_download(): raise urllib.error.URLError("no network")
+def test_killed():
+    ran("killed")
+    os.kill(os.getpid(), signal.SIGKILL)
+def test_hangs():
+    ran("hangs")
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    with open(os.environ["RAN"] + ".child", "w") as file:
+        file.write(str(child.pid))
+    time.sleep(1000)
+def test_last(): ran("last")
+"""
+RANKS = """import multiprocessing, sys, unittest
+class MultiProcContinousTest(unittest.TestCase):
+    def test_program(self):
+        "Its rank is a process of this program."
+        self.assertEqual(type(self).__module__, "__mp_main__")
+    def test_wrong_rank(self):
+        if rank == 1:
+            raise ValueError("rank 1 differs")
+    @unittest.skip("too few ranks")
+    def test_left_out(self):
+        "A line that stands between the name and the outcome."
+def run(of):
+    global rank
+    rank = of
+    unittest.main(argv=["ranks", "-v"])
+if __name__ == "__main__":
+    ranks = [multiprocessing.get_context("spawn").Process(target=run, args=(of,)) for of in range(2)]
+    [each.start() for each in ranks]
+    sys.exit(max([each.join() or each.exitcode for each in ranks]))
+"""
+FILES = {
+    "test/distributed/test_small.py": SMALL,
+    "test/distributed/deeper/test_small.py": HEAD + "def test_deep(): ran('deep')\n",
+    "test/distributed/test_broken.py": "import nothing_of_this_name\n",
+    "test/distributed/test_leaves.py": "import sys\nprint('there is no such backend')\nsys.exit(0)\n",
+    "test/distributed/test_ranks.py": RANKS,
+    "test/test_optim.py": HEAD + "@pytest.mark.parametrize('number', range(40))\ndef test_many(number): ran('many')\n",
+    "test/test_other.py": "def test_not_named(): pass\n",
+}
+
+
+def checkout_in(work, version):
+    checkout = work / "pytorch"
+    for name, text in FILES.items():
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text(text)
+    (checkout / "version.txt").write_text(version + "a0\n")
+    return checkout
+
+
+def lives(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test(work, upstream):
+    """`upstream(work, words...)` is the command: its exit code and what it said."""
+    torch = facts(sys.executable)["torch"].split("+")[0]
+    checkout, keep, ran, report = checkout_in(work, torch), work / "keep" / "rows", work / "ran", work / "report"
+    os.environ["RAN"] = str(ran)
+
+    def suite(*words):
+        ran.write_text("")
+        code, said = upstream(work, "--suite", checkout, "--with", sys.executable, *words)
+        return code, said, ran.read_text().split()
+
+    began = time.monotonic()
+    code, said, order = suite("--keep", keep, "--limit", "5", "--report", report)
+    check(code == 1 and time.monotonic() - began < 100, f"it ends with 1: {code}", said)
+    for row in ("| test/distributed/test_small.py | 8 | 8 | 3 | 3 | 1 | 1 | 43 % | 3 of 7 |", "| test/distributed/deeper/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |",
+                "| test/distributed/test_broken.py | 1 | 1 | 0 | 1 | 0 | 0 | 0 % | 0 of 1 |", "| test/distributed/test_leaves.py | 1 | 1 | 0 | 0 | 1 | 0 |  | 0 of 0 |",
+                "| test/distributed/test_ranks.py | 3 | 3 | 1 | 1 | 1 | 0 | 50 % | 1 of 2 |", "| test/test_optim.py | 40 | 40 | 40 | 0 | 0 | 0 | 100 % | 40 of 40 |",
+                "| all of these files | 54 | 54 | 45 | 5 | 3 | 1 | 88 % | 45 of 51 |"):
+        check(row in said, f"counts: {row}", said)
+    check("| downloads | 1 | expected to fail: " in said, "a cause with its reason", said)
+    for words in ("test_small.py::test_wrong: ValueError: off by one", "test_killed: Error: the process was ended by SIGKILL", "test_hangs: Error: the process did not end within 5 s",
+                  "nothing_of_this_name", "test_wrong_rank: ValueError: rank 1 differs", "6 failed, 5 of them without a known reason"):
+        check(words in said, f"without a reason: {words}", said)
+    check(order.count("wrong") == order.count("killed") == order.count("hangs") == order.count("last") == 1, "each test runs once, also behind one that dies", str(order))
+    check(not lives((work / "ran.child").read_text()), "a process that a killed test has started ends too")
+    verdicts = {(trial["scenario"], verdict["name"]): verdict for trial in json.loads((report / "report.json").read_text())["trials"] for verdict in trial["verdicts"]}
+    small = "test/distributed/test_small.py"
+    check(len(verdicts) == 54 and [verdicts[small, f"run/test_{name}"]["status"] for name in ("right", "wrong", "skipped", "download")] == ["pass", "fail", "skip", "skip"],
+          "a verdict for each test", str(verdicts))
+
+    code, again, order = suite("--keep", keep, "--limit", "5")
+    check(code == 1 and not order and again.split("\n| cause")[0].endswith(said.split("\n| cause")[0].partition("| file |")[2]), "nothing runs twice", again)
+    lines = keep.read_text().splitlines()
+    found = next(number for number, line in enumerate(lines) if line.startswith('{"test": ') and "::test_wrong\"" in line)
+    keep.write_text("\n".join([*lines[:found], *lines[found + 1:], lines[found][:40]]))  # a run that was ended within the line
+    code, again, order = suite("--keep", keep, "--limit", "5")
+    check(code == 1 and order == ["wrong"] and "| 54 | 54 | 45 | 5 | 3 | 1 |" in again, f"it goes on with what is left: {order}", again)
+    check(len(keep.read_text().splitlines()) == len(lines) + 1, "the half line stays by itself")
+
+    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", work / "sample")
+    check(code == 0 and "| test/test_optim.py | 40 | 10 | 10 | 0 | 0 | 0 | 100 % | 40 of 40 |" in said and order == ["many"] * 10 and "none failed" in said, f"a sample: {code}", said)
+    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", work / "sample")
+    check(code == 0 and not order, "a seed draws the same tests", said)
+    stand_in = work / "tidemark"
+    stand_in.write_text(stand_in.read_text() + "# another build\n")
+    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", work / "sample")
+    check(code == 0 and len(order) == 10, "another tidemark begins anew", said)
+    code, said, _ = suite("--files", "deeper", "--limit", "60")
+    check(code == 0, f"without a keep file: {code}", said)
+
+    for words, says in (((work,), "is no source checkout of PyTorch"), ((checkout, "--files", "nowhere"), "has no test file with 'nowhere' in its path"), ((checkout, "--sample", "0"), "is at least 1")):
+        code, said = upstream(work, "--suite", *words, "--with", sys.executable)
+        check(code == 2 and says in said, f"refused: {says}: {code}", said)
+    (checkout / "version.txt").write_text("1.2.3\n")
+    code, said = upstream(work, "--suite", checkout, "--with", sys.executable)
+    check(code == 2 and said.count("\n") == 1 and f"its version.txt says 1.2.3, and the torch that runs is {torch}" in said, f"another version: {code}", said)
