@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""linalg_test.py TIDEMARK SITE CASE: programs with the operators of cuSOLVER and cuSPARSE."""
+"""linalg_test.py TIDEMARK SITE CASE: programs with the operators of cuSOLVER and cuSPARSE, and what the CPU has in no half precision."""
 import json
 import lzma
 import re
@@ -8,6 +8,20 @@ import sys
 from testing.said import FOLDER, HERE, Said, python, run
 
 WARNING = "cuSOLVER's workspaces are modelled"
+
+
+def case_half():
+    """In half precision: transforms of Fourier, which the CPU has in float alone, and numbers that are never 0."""
+    said = python("""
+x = torch.randn(4, 8, device="cuda", dtype=torch.complex64).to(torch.complex32)
+real = torch.randn(4, 8, device="cuda").half()
+for of_half, of_float in ((torch.fft.fft(x), torch.fft.fft(x.to(torch.complex64))), (torch.fft.ifft(x), torch.fft.ifft(x.to(torch.complex64))),
+                          (torch.fft.rfft(real), torch.fft.rfft(real.float())), (torch.fft.irfft(x, 8), torch.fft.irfft(x.to(torch.complex64), 8))):
+    assert of_half.dtype in (torch.half, torch.complex32) and torch.allclose(of_half.to(of_float.dtype), of_float, rtol=1e-2, atol=1e-2), (of_half, of_float)
+torch.manual_seed(2)  # the CPU's numbers have three zeros
+drawn = torch.empty(50_000_000, device="cuda", dtype=torch.half).exponential_()
+print("zeros", (drawn == 0).sum().item(), "mean", round(drawn.float().mean().item(), 2))""", "--mode", "math").ends(0)
+    said.check(said.out == "zeros 0 mean 1.0\n", "no zeros")
 
 
 def case_dense():

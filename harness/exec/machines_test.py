@@ -5,6 +5,12 @@ from pathlib import Path
 from testing.said import FOLDER, TIDEMARK, python, run
 
 
+def case_visible():
+    """A program that hides a device from itself, before CUDA starts, has one less."""
+    said = python("import os\nprint(torch.cuda.device_count())\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\nprint(torch.cuda.device_count())", "--devices", "3").ends(0)
+    said.check(said.out == "3\n1\n", "one of three devices")
+
+
 def case_pages():
     """Where a page has 64 KiB a program has the same report and values. Its pinned memory is filled at both ends, and zero between them."""
     program = """x = torch.ones(1 << 20, device='cuda')

@@ -1,5 +1,7 @@
-// Small differences between kernels of CUDA and of the CPU: results that CUDA leaves empty, and
-// booleans as numbers.
+// Small differences between kernels of CUDA and of the CPU: results that CUDA leaves empty,
+// booleans as numbers, and bounds of what is drawn.
+#include <limits>
+
 #include "harness/virtual/numbers/compositions.h"
 
 namespace tidemark::numbers {
@@ -37,6 +39,19 @@ void trace(HostCall& call) {
   give(call, self.diagonal().sum());
 }
 
+// exponential_(self, lambd, generator): CUDA's is never 0. It takes the logarithm of a number up to
+// 1 - eps / 2 (ATen/core/TransformationHelper.h), in float for half precision.
+void exponential(HostCall& call) {
+  const at::Tensor self = tensor_at(call, 0);
+  const at::Tensor drawn = accumulated(self);
+  const double rate = call.stack[1].toDouble();
+  const double eps = drawn.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                        : std::numeric_limits<float>::epsilon();
+  drawn.exponential_(rate, call.stack[2].toOptional<at::Generator>()).clamp_min_(eps / 2 / rate);
+  if (!drawn.is_same(self)) self.copy_(drawn);
+  give(call, self);
+}
+
 }  // namespace
 
 void add_differences(Compositions& table) {
@@ -45,6 +60,7 @@ void add_differences(Compositions& table) {
     table[name] = unique;
   table["aten::_unique2"] = unique2;
   table["aten::abs.out"] = abs_out;
+  table["aten::exponential_"] = exponential;
   table["aten::trace"] = trace;
 }
 

@@ -25,7 +25,8 @@ void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
 // The CUDA kernel takes these types, since the operator's host code has run. The CPU's may lack
 // their mix, as bf16 weights beside float statistics, or any kernel for half precision.
 bool speaks_of_types(const std::string& message) {
-  for (const char* words : {"not implemented for", "dtype", "scalar type", "data type"})
+  for (const char* words :
+       {"not implemented for", "dtype", "scalar type", "data type", "tensors of type"})
     if (message.find(words) != std::string::npos) return true;
   return false;
 }

@@ -21,13 +21,15 @@ namespace device = tidemark::device;
 namespace {
 
 /// The machine's number of each device that this process sees; none where CUDA_VISIBLE_DEVICES has
-/// names and no numbers.
+/// names and no numbers. A program may have made the list shorter since the devices were counted.
 std::optional<std::vector<unsigned>> numbers() {
   std::vector<unsigned> all;
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   for (unsigned d = 0; d < static_cast<unsigned>(device::device_count()); ++d) {
-    if (list == nullptr) {
-      all.push_back(d);
+    if (list == nullptr || (*list == '\0' && d > 0)) {
+      unsigned next = 0;
+      while (std::ranges::count(all, next) > 0) ++next;
+      all.push_back(next);
       continue;
     }
     char* end = nullptr;
