@@ -121,10 +121,9 @@ Number node_now() {
   return node_here == 0 && torch::autograd::get_current_node() ? node_before : node_here;
 }
 Number module_now(Names& names) {
-  const StackFrame frame = names.innermost();
-  if (module_here != 0 || frame.stack == 0 || !at::GradMode::is_enabled()) return module_here;
-  // The node's operator may run in Python, as those of DTensor do.
-  return names.is_below(last_made) ? names.string(kOutsideModules) : 0;
+  // The operator of the last node may run in Python, as those of DTensor do.
+  const bool saves = module_here == 0 && at::GradMode::is_enabled() && names.is_below(last_made);
+  return saves ? names.string(kOutsideModules) : module_here;
 }
 void set_module_now(Number module) { module_here = module; }
 

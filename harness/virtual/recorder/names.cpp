@@ -56,11 +56,11 @@ Number Names::string(std::string_view text) {
 Number Names::pushed(Number caller, const PythonPlace& place) {
   if (caller >= called_.size()) called_.resize(caller + 1);
   if (StackFrame& called = called_[caller]; called.stack == 0 || called.place != place)
-    called = {place, found(caller, place)};
+    called = {place, numbered(caller, place)};
   return called_[caller].stack;
 }
 
-Number Names::found(Number caller, const PythonPlace& place) {
+Number Names::numbered(Number caller, const PythonPlace& place) {
   const Key key{caller, place.code, place.instruction, place.file, place.lines};
   if (const auto known = stacks_.find(key); known != stacks_.end()) return known->second;
   const PythonLine line = line_of(place);

@@ -58,7 +58,7 @@ class Names {
     }
   };
   Number pushed(Number caller, const PythonPlace& place);
-  Number found(Number caller, const PythonPlace& place);
+  Number numbered(Number caller, const PythonPlace& place);
 
   std::string& entries_;
   std::unordered_map<std::string, Number, Hash, std::equal_to<>> strings_;
