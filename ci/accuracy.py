@@ -76,7 +76,7 @@ class Step:
             import step
 
             self.model, self.batch, self.length = step.Model(length), step.BATCH, length
-            self.optimizer = step.AdamW
+            self.optimizer, self.clip = step.AdamW, None
             self.loss = lambda model, tokens: step.cross_entropy(model(tokens), tokens)
             self.mixed = torch.bfloat16 if length > 256 else None
             self.layers, self.heads, self.width, self.hidden, self.vocabulary, self.groups = step.LAYERS, step.HEADS, step.WIDTH, step.HIDDEN, step.VOCABULARY, step.HEADS
@@ -86,13 +86,14 @@ class Step:
 
             kept = {}
 
-            def keep(model, batch, loss, optimizer, mixed=None, **_more):
-                kept.update(model=model, batch=batch, mixed=mixed, loss=loss, optimizer=optimizer)
+            def keep(model, batch, loss, optimizer, mixed=None, clip=None, **_more):
+                kept.update(model=model, batch=batch, mixed=mixed, clip=clip, loss=loss, optimizer=optimizer)
                 return ()
 
             language.trained = keep
             list(PROGRAMS[name][0]())
-            self.model, (self.batch, self.length), self.mixed, self.loss = kept["model"], kept["batch"].shape, kept["mixed"], kept["loss"]
+            self.model, (self.batch, self.length), self.mixed = kept["model"], kept["batch"].shape, kept["mixed"]
+            self.clip, self.loss = kept["clip"], kept["loss"]
             self.optimizer = lambda parameters: type(kept["optimizer"])(parameters, fused=kept["optimizer"].defaults["fused"])
             config = self.model.config
             self.layers, self.heads, self.width, self.vocabulary = config.num_hidden_layers, config.num_attention_heads, config.hidden_size, config.vocab_size
@@ -153,6 +154,9 @@ def of_mem_tracker(step):
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed._tools.mem_tracker import MemTracker
 
+    sys.path.insert(0, str(MEASURED))
+    from programs import trained
+
     known, mode = Step(step.step), FakeTensorMode(allow_non_fake_inputs=True)
     model, fakes = known.model.cuda().train(), {}
     for tensors in [kept for module in model.modules() for kept in (module._parameters, module._buffers)]:
@@ -164,15 +168,9 @@ def of_mem_tracker(step):
         optimizer, tracker = known.optimizer(model.parameters()), MemTracker()
         tokens = torch.zeros(known.batch, known.length, dtype=torch.int64, device="cuda")
         tracker.track_external(model, optimizer, tokens)
-        for _ in range(2):
-            with tracker:
-                with torch.autocast("cuda", known.mixed, enabled=known.mixed is not None):
-                    loss = known.loss(model, tokens)
-                loss.backward()
-                optimizer.step()
-                optimizer.zero_grad()
-                del loss
-            tracker.reset_mod_stats()
+        with tracker:
+            for _ in trained(model, tokens, known.loss, optimizer, steps=2, mixed=known.mixed, clip=known.clip):
+                tracker.reset_mod_stats()
         return tracker.get_tracker_snapshot("peak")[torch.device("cuda", 0)]["Total"]
 
 
