@@ -1,7 +1,6 @@
 """PyTorch's own test files on the virtual platform, counted: ci/upstream --suite CHECKOUT. A file runs in one process of pytest below `tidemark exec --mode math`,
 with ci/suite_plugin.py; a process that dies or hangs is started again with the tests that are left. The keep file has a JSON line for each file (its tests) and
 for each test (its outcome), of one torch and one tidemark. ci/suite_reasons.py says which failures are expected."""
-import hashlib
 import json
 import os
 import random
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import released_tests
 from environments import TIDEMARK, facts, stop
+from kept import Kept
 from suite_reasons import last_line, reason_of
 
 FILES = ("test/distributed/**/test_*.py", "test/test_cuda.py", "test/test_nn.py", "test/test_optim.py", "test/test_torch.py", "test/test_ops.py")
@@ -27,36 +27,18 @@ FAILED = ("failed", "timed out")
 HEAD = ("| file | tests | run | passed | failed | skipped | timed out | passed of those not skipped | extrapolated |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
 
 
-class Keep:
-    """The outcomes of this torch and this tidemark, in a file that grows by a line as soon as one is known."""
+class Keep(Kept):
+    """The tests of each file, and the outcome of each test, of this torch and this tidemark."""
 
     def __init__(self, path, torch):
-        self.path, self.tests, self.outcomes = Path(path), {}, {}
-        self.key = {"torch": torch, "tidemark": hashlib.sha256(Path(TIDEMARK).read_bytes()).hexdigest()}
-        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-        for line in text.splitlines():
-            try:
-                self.take(json.loads(line))
-            except ValueError:
-                continue  # the writer was ended within the line
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = self.path.open("a", encoding="utf-8")
-        if text and not text.endswith("\n"):
-            self.file.write("\n")
+        self.tests, self.outcomes = {}, {}
+        super().__init__(path, torch=torch)
 
     def take(self, entry):
-        if any(entry.get(name) != value for name, value in self.key.items()):
-            return
         if "tests" in entry:
             self.tests[entry["file"]] = entry["tests"]
         else:
             self.outcomes[entry["test"]] = entry
-
-    def add(self, **entry):
-        entry |= self.key
-        self.file.write(json.dumps(entry) + "\n")
-        self.file.flush()
-        self.take(entry)
 
 
 @dataclass(frozen=True)
@@ -346,7 +328,7 @@ def main(chosen, report):
     with tempfile.TemporaryDirectory(prefix="tidemark-suite-", ignore_cleanup_errors=True) as folder:
         place = Place(checkout, python, chosen.limit, Path(folder))
         shutil.copy(Path(__file__).with_name("suite_plugin.py"), folder)
-        keep = Keep(chosen.keep or place.scratch / "keep", torch)
+        keep = Keep(chosen.keep, torch)
         collect(place, keep, files)
         failed = counted(place, keep, drawn({file: keep.tests[file] for file in files}, chosen.sample, chosen.seed), report)
     unknown = causes(failed)
