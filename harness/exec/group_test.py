@@ -73,6 +73,19 @@ os._exit(0)"""
     said.check(said.code != 0 and "Watchdog caught collective operation timeout" in said.err, "the group's time-out")
 
 
+def case_shared():
+    """Tensors and events on a GPU that one process sends to another (CUDA IPC)."""
+    shared = HERE / "shared.py"
+    for flags in ("math",), ("known",), ("math", "--alloc-conf", "expandable_segments:True"):
+        said = Said("--mode", *flags, "--", sys.executable, shared, "memory").ends(0)
+        # The receiver takes no device memory, the sender's stays, and a write of one is read by the other.
+        said.check(said.out == "('cuda:0', (32,), [8, 9, 10, 11], 0, 0)\nwritten [8, 7, 7, 11] 512\n0 0 0\n", "both processes have the tensor")
+    said = Said("--mode", "shapes", "--", sys.executable, shared, "event").ends(0)
+    said.check(said.out == "True\n0\n", "the event of another process is waited for")
+    said = Said("--mode", "math", "--", sys.executable, shared, "ended").ends(0)
+    said.check(said.out == "CUDA error: invalid resource handle\nCUDA error: invalid device context\n", "what a process that has ended and what the process itself has made")
+
+
 def case_remote():
     """Processes that call each other by RPC with tensors on their GPUs."""
     said = Said("--mode", "math", "--devices", 2, "--", sys.executable, HERE / "remote.py").ends(0)

@@ -1,6 +1,9 @@
 #include "harness/virtual/device/address_space.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -31,13 +34,27 @@ constexpr Candidate kCandidates[] = {
     {0x300000000000, kTiB / 8, kTiB / 8},
 };
 
-void* reserve(std::uintptr_t at, std::size_t bytes, int extra) {
-  return mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE,
-              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra, -1, 0);
+// A file of no folder, without pages until they are written.
+int make_file() {
+  constexpr std::uint64_t kBytes = 3 * kFilePart;
+  rlimit most{};
+  if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < kBytes) return -1;
+  const int file = memfd_create("tidemark device memory", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, kBytes) == 0) return file;
+  close(file);
+  return -1;
 }
 
 struct Reservation {
   Span devices, mappings;
+  const int file = make_file();
+  const pid_t process = getpid();
+
+  void* reserve(std::uintptr_t at, std::size_t bytes, int extra) const {
+    const int kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    return mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, kind | MAP_NORESERVE | extra, file,
+                0);
+  }
 
   Reservation() {
     for (const Candidate& c : kCandidates) {
@@ -173,8 +190,23 @@ bool commit(std::uintptr_t begin, std::size_t bytes) {
 
 void decommit(std::uintptr_t begin, std::size_t bytes) {
   void* at = reinterpret_cast<void*>(begin);
-  madvise(at, bytes, MADV_DONTNEED);
+  if (memory_file() < 0)
+    madvise(at, bytes, MADV_DONTNEED);
+  else
+    discard_in_file(place_in_file(begin), bytes);
   mprotect(at, bytes, PROT_NONE);
+}
+
+int memory_file() { return reservation().file; }
+
+std::uint64_t place_in_file(std::uintptr_t address) {
+  return address - reservation().devices.begin;
+}
+
+void discard_in_file(std::uint64_t place, std::size_t bytes) {
+  if (reservation().process != getpid()) return;
+  fallocate(reservation().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(place), static_cast<off_t>(bytes));
 }
 
 }  // namespace tidemark::device

@@ -1,15 +1,39 @@
 #include "harness/virtual/device/event.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
 #include <vector>
 
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/pool.h"
+#include "harness/virtual/device/refusal.h"
+#include "harness/virtual/device/shared.h"
 
 namespace tidemark::device {
 namespace {
+
+// An event that other processes have too: the entry of its owner's table says which record is the
+// latest.
+struct SharedEvent {
+  SharedHandle handle;
+  SharedEntry* entry = nullptr;
+  std::shared_ptr<SharingProcess> owner = nullptr;  // null: this process
+  Stream* others = nullptr;  // in the vector clocks: the records of other processes
+  std::uint64_t seen = 0;    // of the records that were carried out
+
+  ~SharedEvent() {
+    if (!owner) unshare(handle);
+  }
+};
 
 struct Event {
   unsigned flags = 0;
@@ -18,6 +42,7 @@ struct Event {
   bool alive = false, recorded = false;
   Mark record = {};
   std::size_t deferred = 0;                        // records that are to be carried out
+  std::shared_ptr<SharedEvent> shared = nullptr;   // of cudaEventInterprocess
   std::shared_ptr<Capture> capture = nullptr;      // that the latest record belongs to,
   std::vector<CUgraphNode_st*> capture_ends = {};  // and what it comes after there
 };
@@ -35,6 +60,23 @@ struct Table {
     Event& event = events[slot];
     return event.alive && event.generation == value >> 32 ? &event : nullptr;
   }
+
+  EventHandle add(unsigned flags, int device, std::shared_ptr<SharedEvent> shared) {
+    if (unused.empty()) {
+      unused.push_back(static_cast<std::uint32_t>(events.size()));
+      events.emplace_back();
+    }
+    const std::uint32_t slot = unused.back();
+    unused.pop_back();
+    Event& made = events[slot];
+    made = {.flags = flags,
+            .device = device,
+            .generation = made.generation,
+            .alive = true,
+            .shared = std::move(shared)};
+    return reinterpret_cast<EventHandle>(std::uintptr_t{made.generation} << 32 |
+                                         (std::uintptr_t{slot} + 1) << 4 | 8);
+  }
 };
 
 Table& table() { return immortal<Table>(); }
@@ -44,9 +86,73 @@ void record(Engine& e, Event& event, Stream& s) {
   // An idle stream reaches the record when the host has put it there.
   event.record.time = std::max(event.record.time, e.now);
   event.recorded = true;
+  if (!event.shared) return;
+  SharedEntry& entry = *event.shared->entry;
+  entry.time = event.record.time;
+  entry.writer = getpid();
+  event.shared->seen = ++entry.carried;
 }
 
-void wait(Engine& e, Stream& s, const Event& event) {
+/// Takes over the latest record, if another process has made it.
+void look_at_others(Engine& e, Event& event) {
+  if (!event.shared) return;
+  SharedEvent& shared = *event.shared;
+  const std::uint64_t carried = shared.entry->carried;
+  const bool there = shared.entry->serial == shared.handle.serial;
+  if (!there || carried == shared.seen || shared.entry->writer == getpid()) return;
+  shared.seen = carried;
+  if (!shared.others) {
+    shared.others = &e.add_stream(-1, 0, 0, false);
+    shared.others->destroyed = true;  // no program has its handle
+  }
+  Stream& others = *shared.others;
+  others.clock.raise(others.index, ++others.count);
+  others.tail = std::max(others.tail, shared.entry->time.load());
+  event.record = {others.clock, others.tail};
+  event.recorded = true;
+}
+
+/// How long a process waits for another one.
+std::chrono::duration<double> patience() {
+  const char* const text = std::getenv("TIDEMARK_TIMEOUT");
+  const double seconds = text ? std::atof(text) : 0;
+  return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
+}
+
+/// Whether another process has called a record that is not carried out: it waits for the partners
+/// of a collective.
+bool others_defer(const SharedEvent& shared) {
+  return shared.entry->serial == shared.handle.serial && shared.entry->caller != getpid() &&
+         shared.entry->called > shared.entry->carried;
+}
+
+/// Comes before a wait, with no lock held: waits until the records that other processes have called
+/// are carried out.
+cudaError_t await_record_of_others(EventHandle handle) {
+  std::shared_ptr<SharedEvent> shared;
+  {
+    auto [e, lock] = locked_at_once();
+    if (const Event* const event = table().find(handle)) shared = event->shared;
+  }
+  if (!shared) return cudaSuccess;
+  const std::int32_t caller = shared->entry->caller;
+  const auto start = std::chrono::steady_clock::now();
+  while (others_defer(*shared)) {
+    const bool ended = kill(caller, 0) != 0 && errno == ESRCH;
+    if (ended || std::chrono::steady_clock::now() - start > patience()) {
+      say_once("process " + std::to_string(caller) +
+               " has recorded an event after a collective, and " +
+               (ended ? "has ended before the collective did"
+                      : "the collective has not ended within TIDEMARK_TIMEOUT"));
+      return ended ? cudaErrorInvalidResourceHandle : cudaErrorTimeout;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return cudaSuccess;
+}
+
+void wait(Engine& e, Stream& s, Event& event) {
+  look_at_others(e, event);
   if (!event.recorded) return;
   const Ns from = std::max(s.tail, e.now);
   e.order_after(s, event.record);
@@ -126,22 +232,39 @@ cudaError_t create_event(EventHandle* event, unsigned flags) {
       ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))) {
     return cudaErrorInvalidValue;
   }
-  if (flags & cudaEventInterprocess) {
-    not_supported("libcudart", "cudaEventCreateWithFlags(cudaEventInterprocess)");
-    return cudaErrorNotSupported;
-  }
   if (e.devices == 0) return cudaErrorNoDevice;
-  Table& t = table();
-  if (t.unused.empty()) {
-    t.unused.push_back(static_cast<std::uint32_t>(t.events.size()));
-    t.events.emplace_back();
+  std::shared_ptr<SharedEvent> shared;
+  if (flags & cudaEventInterprocess) {
+    shared = std::make_shared<SharedEvent>();
+    shared->entry = share(shared->handle);
+    if (!shared->entry) return cudaErrorMemoryAllocation;
   }
-  const std::uint32_t slot = t.unused.back();
-  t.unused.pop_back();
-  Event& made = t.events[slot];
-  made = {.flags = flags, .device = current_device(), .generation = made.generation, .alive = true};
-  *event = reinterpret_cast<EventHandle>(std::uintptr_t{made.generation} << 32 |
-                                         (std::uintptr_t{slot} + 1) << 4 | 8);
+  *event = table().add(flags, current_device(), std::move(shared));
+  return cudaSuccess;
+}
+
+cudaError_t share_event(cudaIpcEventHandle_t* to, EventHandle event) {
+  if (!to) return cudaErrorInvalidValue;
+  auto [e, lock] = locked_at_once();
+  const Event* const found = table().find(event);
+  if (!found || !found->shared) return cudaErrorInvalidResourceHandle;
+  std::memset(to, 0, sizeof *to);
+  std::memcpy(to, &found->shared->handle, sizeof found->shared->handle);
+  return cudaSuccess;
+}
+
+cudaError_t open_event(EventHandle* event, const cudaIpcEventHandle_t& from) {
+  if (!event) return cudaErrorInvalidValue;
+  auto shared = std::make_shared<SharedEvent>();
+  std::memcpy(&shared->handle, &from, sizeof shared->handle);
+  if (is_mine(shared->handle)) return cudaErrorDeviceUninitialized;
+  shared->owner = find_process(shared->handle);
+  if (!shared->owner) return cudaErrorInvalidResourceHandle;
+  shared->entry = &shared->owner->table[shared->handle.entry];
+  auto [e, lock] = locked_at_once();
+  if (e.devices == 0) return cudaErrorNoDevice;
+  *event = table().add(cudaEventInterprocess | cudaEventDisableTiming, current_device(),
+                       std::move(shared));
   return cudaSuccess;
 }
 
@@ -151,6 +274,7 @@ cudaError_t destroy_event(EventHandle event) {
   if (!found) return cudaErrorInvalidResourceHandle;
   in_turn(e, lock, event, nullptr, *found, [](Engine&, Event& one) {
     one.alive = false;
+    one.shared = nullptr;
     ++one.generation;
     table().unused.push_back(static_cast<std::uint32_t>(&one - table().events.data()));
   });
@@ -177,6 +301,10 @@ cudaError_t record_event(EventHandle event, StreamHandle stream, bool external) 
   found->capture = nullptr;
   found->capture_ends.clear();
   ++found->deferred;
+  if (found->shared) {
+    found->shared->entry->caller = getpid();
+    ++found->shared->entry->called;
+  }
   in_turn(e, lock, event, stream, *found, [s](Engine& engine, Event& one) {
     --one.deferred;
     record(engine, one, *s);
@@ -186,6 +314,7 @@ cudaError_t record_event(EventHandle event, StreamHandle stream, bool external) 
 
 cudaError_t wait_event(StreamHandle stream, EventHandle event, bool external) {
   await_others(event, stream);
+  if (const cudaError_t error = await_record_of_others(event)) return error;
   auto [e, lock] = locked_at_once();
   Event* found = table().find(event);
   Stream* s = e.find(stream);
@@ -194,27 +323,31 @@ cudaError_t wait_event(StreamHandle stream, EventHandle event, bool external) {
   if (s->capture || found->capture) return wait_in_capture(*s, event, *found, external);
   if (const cudaError_t error = implicit_in_capture(*s)) return error;
   in_turn(e, lock, event, stream, *found,
-          [s](Engine& engine, const Event& one) { wait(engine, *s, one); });
+          [s](Engine& engine, Event& one) { wait(engine, *s, one); });
   return cudaSuccess;
 }
 
 cudaError_t query_event(EventHandle event) {
   before_poll();
   auto [e, lock] = locked_at_once();
-  const Event* found = table().find(event);
+  Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t error = question_in_capture(*found)) return error;
-  if (found->deferred > 0) return cudaErrorNotReady;
+  if (found->deferred > 0 || (found->shared && others_defer(*found->shared)))
+    return cudaErrorNotReady;
+  look_at_others(e, *found);
   if (!found->recorded) return cudaSuccess;
   const Mark record = found->record;
   return poll(lock, record) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t synchronise_event(EventHandle event) {
+  if (const cudaError_t error = await_record_of_others(event)) return error;
   auto [e, lock] = locked();
-  const Event* found = table().find(event);
+  Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t error = question_in_capture(*found)) return error;
+  look_at_others(e, *found);
   if (!found->recorded) return cudaSuccess;
   const int device = found->device;
   const Mark record = found->record;

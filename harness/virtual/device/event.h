@@ -10,6 +10,9 @@
 namespace tidemark::device {
 
 cudaError_t create_event(EventHandle* event, unsigned flags);
+/// CUDA IPC, for events of cudaEventInterprocess. The errors of open_memory (ipc.h).
+cudaError_t share_event(cudaIpcEventHandle_t* handle, EventHandle event);
+cudaError_t open_event(EventHandle* event, const cudaIpcEventHandle_t& handle);
 cudaError_t destroy_event(EventHandle event);
 /// `external`, on a captured stream: the record and the wait are operations of the graph, and no
 /// order inside it.

@@ -15,8 +15,10 @@
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/known_bytes.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/refusal.h"
+#include "harness/virtual/device/shared.h"
 
 namespace tidemark::device {
 
@@ -24,7 +26,7 @@ namespace {
 
 struct Known {
   std::mutex mutex;  // the engine's may be held; nothing is called while it is
-  ByteSet bytes;
+  KnownBytes bytes;
   std::map<std::uintptr_t, std::uintptr_t> blocks;  // of the caching allocator: end by begin
 };
 Known& known() { return immortal<Known>(); }
@@ -90,6 +92,18 @@ void copy_known(void* to, const void* from, std::size_t bytes) {
                 part.end - part.begin);
     k.bytes.add(place, place + (part.end - part.begin));
   }
+}
+
+bool share_known(std::uintptr_t begin, std::size_t bytes, int file, std::uint64_t place) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  return k.bytes.share(begin, bytes, file, kFilePart + place);
+}
+
+void unshare_known(std::uintptr_t begin) {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  k.bytes.unshare(begin);
 }
 
 namespace {

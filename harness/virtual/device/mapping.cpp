@@ -12,38 +12,38 @@
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/shared.h"
 
 namespace tidemark::device {
 namespace {
 
-// Physical memory is a range of one anonymous file: it keeps its content while unmapped and may be
-// mapped twice.
+// Physical memory is a range of a file, this process's own or another's: it keeps its content while
+// unmapped and may be mapped twice.
 struct Physical {
   std::size_t bytes;
   int device;
+  int file;
   std::uint64_t file_offset;
+  bool shared = false;  // with other processes
   int references = 1, mappings = 0;
+
+  bool imported() const { return file != memory_file(); }
 };
 
 struct Mapping {
-  std::size_t bytes;
+  std::size_t bytes, offset;
   std::uint64_t handle;
   bool readable = false;
 };
 using Mappings = std::map<std::uintptr_t, Mapping>;
 
 struct State {
-  int file = memfd_create("device memory", MFD_CLOEXEC);
   Ranges addresses{mapping_span().begin, mapping_span().bytes};
-  Ranges offsets{kGranule, std::size_t{1} << 45};  // of the file; 0 means none
+  Ranges offsets{place_in_file(mapping_span().begin), mapping_span().bytes};
   std::map<std::uintptr_t, std::size_t> reserved;
   std::map<std::uint64_t, Physical> physical;
   Mappings mapped;
   std::uint64_t next_handle = 0x100;
-
-  State() {
-    if (ftruncate(file, off_t{1} << 46) != 0) file = -1;
-  }
 };
 
 State& state() { return immortal<State>(); }
@@ -74,10 +74,16 @@ std::vector<Mappings::iterator> along(State& s, std::uintptr_t begin, std::size_
 
 void drop_if_unused(State& s, std::map<std::uint64_t, Physical>::iterator p) {
   if (p->second.references > 0 || p->second.mappings > 0) return;
-  fallocate(s.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            static_cast<off_t>(p->second.file_offset), static_cast<off_t>(p->second.bytes));
-  s.offsets.give(p->second.file_offset, p->second.bytes);
-  engine().memory_of(p->second.device).refund(p->second.bytes);
+  const Physical& one = p->second;
+  if (one.imported()) {
+    close(one.file);
+  } else {
+    engine().memory_of(one.device).refund(one.bytes);
+    if (!one.shared) {
+      discard_in_file(one.file_offset, one.bytes);
+      s.offsets.give(one.file_offset, one.bytes);
+    }
+  }
   s.physical.erase(p);
 }
 
@@ -113,7 +119,7 @@ cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device
   auto [e, lock] = locked();
   if (device < 0 || device >= e.devices) return cudaErrorInvalidDevice;
   State& s = state();
-  if (s.file < 0) return cudaErrorOperatingSystem;
+  if (memory_file() < 0) return cudaErrorOperatingSystem;
   count_activity(e, false);
   e.now += e.profile.allocate;
   DeviceMemory& memory = e.memory_of(device);
@@ -124,7 +130,7 @@ cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device
     return cudaErrorMemoryAllocation;
   }
   *handle = s.next_handle++;
-  s.physical.emplace(*handle, Physical{bytes, device, offset});
+  s.physical.emplace(*handle, Physical{bytes, device, memory_file(), offset});
   return cudaSuccess;
 }
 
@@ -150,12 +156,14 @@ cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t of
       is_mapped_in_part(s, begin, bytes)) {
     return cudaErrorInvalidValue;
   }
-  if (mmap(pointer(begin), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, s.file,
+  if (mmap(pointer(begin), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, p.file,
            static_cast<off_t>(p.file_offset + offset)) == MAP_FAILED) {
     return cudaErrorMemoryAllocation;
   }
+  if (p.shared && !share_known(begin, bytes, p.file, p.file_offset + offset))
+    return cudaErrorMemoryAllocation;
   ++p.mappings;
-  s.mapped.emplace(begin, Mapping{bytes, handle});
+  s.mapped.emplace(begin, Mapping{bytes, offset, handle});
   return cudaSuccess;
 }
 
@@ -167,6 +175,7 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
       whole.back()->first + whole.back()->second.bytes != begin + bytes)
     return cudaErrorInvalidValue;
   e.now += e.profile.release;
+  for (const auto& one : whole) unshare_known(one->first);
   mark_known(pointer(begin), bytes, false);
   if (mmap(pointer(begin), bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
@@ -207,6 +216,64 @@ cudaError_t physical_device(std::uint64_t handle, int* device) {
   if (!device || found == state().physical.end()) return cudaErrorInvalidValue;
   *device = found->second.device;
   return cudaSuccess;
+}
+
+cudaError_t export_physical(std::uint64_t handle, int* descriptor) {
+  const std::lock_guard lock(engine().mutex);
+  State& s = state();
+  const auto found = s.physical.find(handle);
+  if (!descriptor || found == s.physical.end()) return cudaErrorInvalidValue;
+  Physical& p = found->second;
+  if (p.imported()) return cudaErrorNotSupported;
+  SharedHandle said{.device = p.device, .place = p.file_offset, .bytes = p.bytes};
+  if (!share(said)) return cudaErrorNotSupported;
+  *descriptor = open_at(said);
+  if (*descriptor < 0) return cudaErrorOperatingSystem;
+  p.shared = true;
+  for (const auto& [begin, one] : s.mapped)
+    if (one.handle == handle && !share_known(begin, one.bytes, p.file, p.file_offset + one.offset))
+      return cudaErrorMemoryAllocation;
+  return cudaSuccess;
+}
+
+cudaError_t import_physical(std::uint64_t* handle, int descriptor) {
+  if (!handle) return cudaErrorInvalidValue;
+  SharedHandle said;
+  if (!read_at(descriptor, said)) return cudaErrorInvalidValue;
+  const int file = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (file < 0) return cudaErrorOperatingSystem;
+  const std::lock_guard lock(engine().mutex);
+  State& s = state();
+  *handle = s.next_handle++;
+  s.physical.emplace(*handle,
+                     Physical{said.bytes, device_here(said.device), file, said.place, true});
+  return cudaSuccess;
+}
+
+std::uintptr_t map_shared(int file, std::uint64_t place, std::size_t bytes, int device) {
+  std::uint64_t handle = 0;
+  std::uintptr_t begin = 0;
+  {
+    const std::lock_guard lock(engine().mutex);
+    State& s = state();
+    begin = s.addresses.take_highest(bytes, bytes);
+    if (!begin) return 0;
+    s.reserved[begin] = bytes;
+    handle = s.next_handle++;
+    s.physical.emplace(handle, Physical{bytes, device, file, place, true});
+  }
+  const bool mapped = map_physical(begin, bytes, 0, handle) == cudaSuccess &&
+                      set_access(begin, bytes, true, true) == cudaSuccess;
+  release_physical(handle);
+  if (!mapped) free_addresses(begin, bytes);
+  return mapped ? begin : 0;
+}
+
+void unmap_shared(std::uintptr_t begin) {
+  std::size_t bytes = 0;
+  if (!mapped_range(begin, &begin, &bytes)) return;
+  unmap_physical(begin, bytes);
+  free_addresses(begin, bytes);
 }
 
 int mapped_device(std::uintptr_t begin, std::size_t bytes) {

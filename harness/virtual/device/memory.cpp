@@ -1,6 +1,7 @@
 #include "harness/virtual/device/memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/mapping.h"
 #include "harness/virtual/device/pool.h"
+#include "harness/virtual/device/shared.h"
 
 namespace tidemark::device {
 namespace {
@@ -39,6 +41,7 @@ cudaError_t allowed_in_capture() {
 DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes, std::string_view placement)
     : span(device_span(device, devices)),
       capacity(bytes),
+      device_(device),
       placement_(make_placement(placement, {span.begin, span.bytes - kModuleBytes})),
       modules_(span.begin + span.bytes - kModuleBytes, kModuleBytes) {
   if (!placement_)
@@ -50,6 +53,10 @@ bool DeviceMemory::charge(std::size_t bytes) {
   if (bytes > capacity || used_ > capacity - bytes) return false;
   used_ += bytes;
   name_process();
+  // As on a GPU, a forked process has no device; here it would write into its parent's memory.
+  static const int at_fork =
+      pthread_atfork(nullptr, nullptr, [] { break_context(cudaErrorInitializationError); });
+  (void)at_fork;
   return true;
 }
 
@@ -70,13 +77,28 @@ std::uintptr_t DeviceMemory::take(std::size_t bytes) {
 std::size_t DeviceMemory::give(std::uintptr_t begin) {
   auto found = allocations_.find(begin);
   if (found == allocations_.end()) return 0;
-  const std::size_t bytes = found->second.bytes;
+  const auto [bytes, requested, shared] = std::move(found->second);
   allocations_.erase(found);
   mark_known(reinterpret_cast<void*>(begin), bytes, false);
+  if (shared) {
+    unshare(*shared);
+    unshare_known(begin);
+  }
   decommit(begin, bytes);
   placement_->give(begin, bytes);
   refund(bytes);
   return bytes;
+}
+
+const SharedHandle* DeviceMemory::share_at(std::uintptr_t begin) {
+  Allocation& one = allocations_.at(begin);
+  if (one.shared) return one.shared.get();
+  SharedHandle handle{.device = device_, .place = place_in_file(begin), .bytes = one.bytes};
+  if (memory_file() < 0 || !share_known(begin, one.bytes, memory_file(), handle.place) ||
+      !share(handle))
+    return nullptr;
+  one.shared = std::make_shared<const SharedHandle>(handle);
+  return one.shared.get();
 }
 
 std::uintptr_t DeviceMemory::take_module(std::size_t bytes) {

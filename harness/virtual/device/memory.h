@@ -49,6 +49,8 @@ void* module_variable(int device, const void* symbol, std::size_t bytes);
 
 namespace tidemark::device {
 
+struct SharedHandle;
+
 /// One device's memory. The caller holds the engine's lock.
 class DeviceMemory {
  public:
@@ -66,17 +68,22 @@ class DeviceMemory {
   std::uintptr_t place_next(std::size_t offset);  // the address; 0: cannot be
 
   struct Allocation {
-    std::size_t bytes;      // in granules
-    std::size_t requested;  // by the program
+    std::size_t bytes;                                     // in granules
+    std::size_t requested;                                 // by the program
+    std::shared_ptr<const SharedHandle> shared = nullptr;  // with other processes (ipc.h)
   };
   /// The allocation that holds `address`, or the end.
   std::map<std::uintptr_t, Allocation>::const_iterator find(std::uintptr_t address) const;
+  /// The handle of the allocation that begins here, which others open from now on; null: the system
+  /// refuses.
+  const SharedHandle* share_at(std::uintptr_t begin);
   const std::map<std::uintptr_t, Allocation>& all() const { return allocations_; }
 
   const Span span;
   std::size_t capacity, used_ = 0;
 
  private:
+  const int device_;
   std::unique_ptr<Placement> placement_;
   DictatedPlacement* dictated_ = nullptr;  // placement_, from the first place_next on
   Ranges modules_;

@@ -1,5 +1,6 @@
 #include "harness/virtual/device/pool.h"
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -103,6 +104,11 @@ void release_pool_memory(int device) {
     if ((device < 0 || p.device == device) && p.reserved > p.threshold)
       p.shrink(p.alive ? p.threshold : 0);
   }
+}
+
+bool is_pool_memory(std::uintptr_t address) {
+  return std::ranges::any_of(pools().pools,
+                             [&](const StreamPool& p) { return p.has_segment_at(address); });
 }
 
 bool free_from_pool(std::uintptr_t address) {

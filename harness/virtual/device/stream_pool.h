@@ -25,6 +25,9 @@ class StreamPool {
   /// are left.
   void shrink(std::uint64_t keep);
   bool owns(std::uintptr_t address) const { return blocks_.contains(address); }
+  bool has_segment_at(std::uintptr_t address) const {
+    return holding(segments_, address, std::identity()) != segments_.end();
+  }
   bool in_use() const { return !blocks_.empty(); }
 
   const int device;

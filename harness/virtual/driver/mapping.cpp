@@ -9,7 +9,7 @@ namespace device = tidemark::device;
 
 namespace {
 
-// Only plain device memory exists; it cannot leave the process.
+// Only plain device memory exists.
 cudaError_t check(const CUmemAllocationProp* p) {
   if (!p || p->type != CU_MEM_ALLOCATION_TYPE_PINNED) return cudaErrorInvalidValue;
   if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -17,7 +17,7 @@ cudaError_t check(const CUmemAllocationProp* p) {
     return cudaErrorNotSupported;
   }
   // PyTorch tries fabric handles (the device's attributes deny them) and then asks for file
-  // descriptors, in case they are exported: that is what is refused.
+  // descriptors, in case they are exported.
   return p->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? cudaErrorNotSupported
                                                                              : cudaSuccess;
 }
@@ -75,6 +75,27 @@ CUresult cuMemSetAccess(CUdeviceptr begin, size_t bytes, const CUmemAccessDesc* 
       writable |= descriptions[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     return device::set_access(begin, bytes, readable, writable);
+  });
+}
+// File descriptors alone (`check`).
+CUresult cuMemExportToShareableHandle(void* to, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags) {
+  return answer([&] {
+    if (!to || flags) return cudaErrorInvalidValue;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return cudaErrorNotSupported;
+    return device::export_physical(handle, static_cast<int*>(to));
+  });
+}
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* from,
+                                        CUmemAllocationHandleType type) {
+  return answer([&] {
+    if (!handle) return cudaErrorInvalidValue;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return cudaErrorNotSupported;
+    std::uint64_t made = 0;
+    const auto descriptor = static_cast<int>(reinterpret_cast<std::intptr_t>(from));
+    const cudaError_t error = device::import_physical(&made, descriptor);
+    *handle = made;
+    return error;
   });
 }
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {

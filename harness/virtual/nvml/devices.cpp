@@ -193,12 +193,14 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* mhz) 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned* current, unsigned*) {
   return ask(d, current, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
 }
-// Between processes: that is IPC, which is not modelled.
-nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t, nvmlDevice_t, int, int* status) {
-  if (status == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  constexpr int kNotSupported = 5;  // NVML_P2P_STATUS_NOT_SUPPORTED
-  *status = kNotSupported;
-  return NVML_SUCCESS;
+// All devices see each other over NVLink, as cudaDeviceCanAccessPeer says.
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t d, nvmlDevice_t peer, int, int* status) {
+  return ask(d, status, [&](int) {
+    return ask(peer, status, [&](int) {
+      *status = 0;  // NVML_P2P_STATUS_OK
+      return NVML_SUCCESS;
+    });
+  });
 }
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfo_v2_t* fabric) {
   return ask(d, fabric, [&](int) {

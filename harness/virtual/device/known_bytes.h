@@ -1,0 +1,49 @@
+// The set of known bytes (known.h). Of memory that is shared with other processes it is kept in the
+// file that they share (shared.h): a byte for each byte, 1 where it is known. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "harness/virtual/device/address_space.h"
+
+namespace tidemark::device {
+
+class KnownBytes {
+ public:
+  void add(std::uintptr_t begin, std::uintptr_t end);
+  void remove(std::uintptr_t begin, std::uintptr_t end);
+  bool covers(std::uintptr_t begin, std::uintptr_t end) const;
+  /// What of [begin, end) is in the set.
+  std::vector<ByteSet::Range> within(std::uintptr_t begin, std::uintptr_t end) const;
+  /// Of this process alone.
+  std::uint64_t bytes() const { return own_.bytes(); }
+
+  /// What is known of the range at present is known to all that share it. False: the system
+  /// refuses.
+  bool share(std::uintptr_t begin, std::size_t bytes, int file, std::uint64_t place);
+  /// Nothing of the range is known here any more; in the file it stays.
+  void unshare(std::uintptr_t begin);
+
+ private:
+  struct Shared {
+    std::size_t bytes;
+    unsigned char* known;
+    int file;
+    std::uint64_t place;  // of `known` in the file
+  };
+  /// A part of a range that is shared, or (null) not.
+  struct Part {
+    ByteSet::Range range;
+    std::uintptr_t begin = 0;
+    const Shared* shared = nullptr;
+  };
+  std::vector<Part> parts(std::uintptr_t begin, std::uintptr_t end) const;
+
+  ByteSet own_;
+  std::map<std::uintptr_t, Shared> shared_;
+};
+
+}  // namespace tidemark::device
