@@ -2,6 +2,7 @@
 
 #include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/failure.h"
+#include "harness/virtual/device/peers.h"
 #include "harness/virtual/device/stream.h"
 
 namespace device = tidemark::device;
@@ -32,14 +33,18 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   return call([&] { return device::copy(to, from, bytes, kind, nullptr, Waiting::sync); });
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
+cudaError_t cudaMemcpyPeerAsync(void* to, int there, const void* from, int here, size_t bytes,
                                 cudaStream_t stream) {
-  return call(
-      [&] { return device::copy(to, from, bytes, cudaMemcpyDefault, stream, Waiting::async); });
+  return call([&] {
+    if (const cudaError_t error = device::check_pair(there, here)) return error;
+    return device::copy(to, from, bytes, cudaMemcpyDefault, stream, Waiting::async);
+  });
 }
-cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
-  return call(
-      [&] { return device::copy(to, from, bytes, cudaMemcpyDefault, nullptr, Waiting::sync); });
+cudaError_t cudaMemcpyPeer(void* to, int there, const void* from, int here, size_t bytes) {
+  return call([&] {
+    if (const cudaError_t error = device::check_pair(there, here)) return error;
+    return device::copy(to, from, bytes, cudaMemcpyDefault, nullptr, Waiting::sync);
+  });
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,

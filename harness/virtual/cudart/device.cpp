@@ -1,12 +1,10 @@
 #include <cstdio>
 #include <cstring>
-#include <mutex>
-#include <set>
-#include <utility>
 
 #include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/failure.h"
+#include "harness/virtual/device/peers.h"
 #include "harness/virtual/device/stream.h"
 
 namespace device = tidemark::device;
@@ -23,12 +21,6 @@ int get(cudaDeviceAttr a, int d) {
   device::attribute(&value, static_cast<int>(a), d);
   return value;
 }
-
-std::set<std::pair<int, int>>& peers() {  // (device, peer); guarded by peer_mutex
-  static auto& instance = *new std::set<std::pair<int, int>>;
-  return instance;
-}
-std::mutex peer_mutex;
 
 }  // namespace
 
@@ -187,32 +179,12 @@ cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
 cudaError_t cudaDeviceCanAccessPeer(int* can, int d, int peer) {
   return call(device::can_access_peer, can, d, peer);
 }
-
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  return call([&] {
-    const int mine = device::current_device_index();
-    if (flags) return cudaErrorInvalidValue;
-    if (!device_exists(peer) || peer == mine) return cudaErrorInvalidDevice;
-    std::lock_guard lock(peer_mutex);
-    return peers().emplace(mine, peer).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
-  });
+  return call(device::enable_peer, peer, flags);
 }
-
-cudaError_t cudaDeviceDisablePeerAccess(int peer) {
-  return call([&] {
-    std::lock_guard lock(peer_mutex);
-    return peers().erase({device::current_device_index(), peer}) ? cudaSuccess
-                                                                 : cudaErrorPeerAccessNotEnabled;
-  });
-}
-
+cudaError_t cudaDeviceDisablePeerAccess(int peer) { return call(device::disable_peer, peer); }
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int d, int peer) {
-  return call([&] {
-    if (!value) return cudaErrorInvalidValue;
-    if (!device_exists(d) || !device_exists(peer) || d == peer) return cudaErrorInvalidDevice;
-    return give(value, attribute == cudaDevP2PAttrAccessSupported ||
-                           attribute == cudaDevP2PAttrNativeAtomicSupported);
-  });
+  return call(device::peer_attribute, value, static_cast<int>(attribute), d, peer);
 }
 
 // Profilers attach to nothing here; ranges cost nothing. (Declared in a header that the set-up does

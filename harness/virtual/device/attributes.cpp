@@ -195,9 +195,4 @@ cudaError_t bus_id_of_device(char* text, int size, int device) {
   return give_text(text, size, device, bus_id(device));
 }
 
-cudaError_t can_access_peer(int* can, int device, int peer) {
-  if (can && (!device_exists(device) || !device_exists(peer))) return cudaErrorInvalidDevice;
-  return give(can, device != peer);
-}
-
 }  // namespace tidemark::device

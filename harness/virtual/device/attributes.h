@@ -24,8 +24,6 @@ std::string bus_id(int device);
 bool device_exists(int device);
 cudaError_t name_of_device(char* text, int size, int device);
 cudaError_t bus_id_of_device(char* text, int size, int device);
-/// All devices of the process see each other over NVLink.
-cudaError_t can_access_peer(int* can, int device, int peer);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop

@@ -1,4 +1,6 @@
 // Several devices in one process: each has its memory and streams; copies and events cross.
+#include <cuda.h>
+
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -29,6 +31,39 @@ TEST_F(Devices, AreCountedAndNamedApart) {
   CUDA(cudaDeviceEnablePeerAccess(1, 0));
   EXPECT_EQ(cudaErrorPeerAccessAlreadyEnabled, cudaDeviceEnablePeerAccess(1, 0));
   CUDA(cudaDeviceDisablePeerAccess(1));
+}
+
+TEST_F(Devices, ArePeersOnlyWhereTheGpuHasPeerAccess) {
+  int can = -1, attribute = -1;
+  CUDA(cudaDeviceCanAccessPeer(&can, 1, 1));
+  EXPECT_EQ(0, can) << "no device is its own peer";
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceCanAccessPeer(&can, 0, 3));
+  CUDA(cudaDeviceGetP2PAttribute(&attribute, cudaDevP2PAttrAccessSupported, 0, 1));
+  EXPECT_EQ(1, attribute);
+  EXPECT_EQ(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(2));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(0, 0));
+
+  ASSERT_EQ(0, tidemark_device_set_profile("rtx4090-24g")) << tidemark_device_error();
+  CUDA(cudaDeviceCanAccessPeer(&can, 0, 1));
+  EXPECT_EQ(0, can);
+  EXPECT_EQ(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(1, 0));
+  {
+    const Memory a(64);
+    CUDA(cudaSetDevice(1));
+    const Memory b(64);
+    CUDA(cudaMemcpyPeer(b, 1, a, 0, 64));  // through the host
+    EXPECT_EQ(cudaErrorInvalidDevice, cudaMemcpyPeer(b, 3, a, 0, 64));
+  }
+  ASSERT_EQ(0, tidemark_device_set_profile("h100-80g")) << tidemark_device_error();
+}
+
+TEST_F(Devices, TheDriverSharesPeersWithTheRuntime) {
+  CUcontext peer = nullptr;
+  ASSERT_EQ(CUDA_SUCCESS, cuDevicePrimaryCtxRetain(&peer, 1));
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxEnablePeerAccess(peer, 0));
+  EXPECT_EQ(cudaErrorPeerAccessAlreadyEnabled, cudaDeviceEnablePeerAccess(1, 0));
+  ASSERT_EQ(CUDA_SUCCESS, cuCtxDisablePeerAccess(peer));
+  EXPECT_EQ(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(peer));
 }
 
 TEST_F(Devices, TheCurrentDeviceIsTheThreads) {

@@ -87,6 +87,7 @@ Profile parse(const json& j) {
   p.links = {figure(links, "nvlink_gbps"), figure(links, "network_gbps"),
              nanoseconds(links, "nvlink_latency_ns"), nanoseconds(links, "network_latency_ns"),
              whole(links, "ranks_per_node")};
+  if (links.contains("peer_access")) p.peer_access = figure(links, "peer_access") != 0;
   p.pcie_gbps = figure(links, "pcie_gbps");
   p.pcie_latency = nanoseconds(links, "pcie_latency_ns");
 

@@ -23,6 +23,7 @@ struct Profile {
   double memory_gbps = 0;             // GB/s, read + write together
   std::array<double, 8> tflops = {};  // dense, by Number
   Links links = {};
+  bool peer_access = true;
   double pcie_gbps = 0;  // one direction
   Ns pcie_latency = 0;
 

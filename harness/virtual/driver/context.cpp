@@ -9,6 +9,7 @@
 #include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/event.h"
+#include "harness/virtual/device/peers.h"
 #include "harness/virtual/device/stream.h"
 #include "harness/virtual/driver/result.h"
 
@@ -20,6 +21,10 @@ namespace {
 
 CUcontext context_of(CUdevice d) {
   return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(d) + 1);
+}
+
+int device_of(CUcontext context) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1;
 }
 
 const char* driver_name(CUresult result) {
@@ -85,6 +90,16 @@ CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice d) {
 }
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice d, CUdevice peer) {
   return answer(device::can_access_peer, can, d, peer);
+}
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice d,
+                                 CUdevice peer) {
+  return answer(device::peer_attribute, value, static_cast<int>(attribute), d, peer);
+}
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+  return answer(device::enable_peer, device_of(peer), flags);
+}
+CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  return answer(device::disable_peer, device_of(peer));
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned* flags, int* active) {

@@ -88,6 +88,14 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return transfer(pointer(to), pointer(from), bytes, cudaMemcpyDefault, stream, Waiting::async);
 }
+// A context names nothing that the addresses do not.
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
+  return transfer(pointer(to), pointer(from), bytes, cudaMemcpyDefault, nullptr, Waiting::sync);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
+                           CUstream stream) {
+  return transfer(pointer(to), pointer(from), bytes, cudaMemcpyDefault, stream, Waiting::async);
+}
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
   return transfer(pointer(to), from, bytes, cudaMemcpyHostToDevice, nullptr, Waiting::sync);
 }

@@ -13,6 +13,7 @@
 
 #include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/peers.h"
 #include "harness/virtual/device/stream.h"
 #include "harness/virtual/nvml/state.h"
 
@@ -193,11 +194,14 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* mhz) 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned* current, unsigned*) {
   return ask(d, current, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
 }
-// All devices see each other over NVLink, as cudaDeviceCanAccessPeer says.
+// As cudaDeviceCanAccessPeer says.
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t d, nvmlDevice_t peer, int, int* status) {
-  return ask(d, status, [&](int) {
-    return ask(peer, status, [&](int) {
-      *status = 0;  // NVML_P2P_STATUS_OK
+  constexpr int kOk = 0, kNotSupported = 5;  // NVML_P2P_STATUS_...
+  return ask(d, status, [&](int number) {
+    return ask(peer, status, [&](int other) {
+      int can = 0;
+      device::can_access_peer(&can, number, other);
+      *status = can ? kOk : kNotSupported;
       return NVML_SUCCESS;
     });
   });
