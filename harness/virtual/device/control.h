@@ -46,6 +46,9 @@ void tidemark_device_set_known_limit(uint64_t bytes);
 /// An allocator has given this range away: it is unknown, and a launch that points into it makes
 /// all of it unknown. 0 bytes: it has been given back.
 void tidemark_device_new_block(const void* address, uint64_t bytes);
+/// Mode known: of the arguments of a kernel (a CUfunction, in order; 1: it at most reads what the
+/// argument points to). All others are written.
+void tidemark_device_kernel_reads(void* function, const unsigned char* only, size_t arguments);
 /// Waits until the collectives in the stream (a cudaStream_t), and those of this thread, have
 /// brought what they bring. Comes before an operator whose data is read outside the device's calls.
 void tidemark_device_await_stream(void* stream);

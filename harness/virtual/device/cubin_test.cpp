@@ -178,6 +178,23 @@ TEST_F(CubinLaunch, MakesUnknownWhatItsParametersPointTo) {
   EXPECT_NE(CUDA_SUCCESS, cuLaunchKernelEx(&too_many, add, arguments, nullptr));
 }
 
+TEST_F(CubinLaunch, LeavesKnownWhatTheKernelOnlyReads) {
+  const Memory read(512), written(512);
+  const CUfunction add = loaded(cubin(parameter(0, 0, 8) + parameter(1, 8, 8) + stated(16)), "add");
+  void *first = read, *second = written;
+  void* arguments[] = {&first, &second};
+  const unsigned char only[] = {1, 0};
+  tidemark_device_kernel_reads(add, only, 2);
+  for (void* one : {first, second}) CUDA(cudaMemset(one, 1, 512));
+  EXPECT_EQ(CUDA_SUCCESS, cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr));
+  EXPECT_TRUE(tidemark_device_is_known(read, 512));
+  EXPECT_FALSE(tidemark_device_is_known(written, 512));
+  first = written;  // both arguments point to it
+  CUDA(cudaMemset(written, 1, 512));
+  EXPECT_EQ(CUDA_SUCCESS, cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr));
+  EXPECT_FALSE(tidemark_device_is_known(written, 512));
+}
+
 TEST_F(CubinLaunch, MakesUnknownWhatADescriptorOfATensorPointsTo) {
   const Memory memory(512);
   CUDA(cudaMemset(memory, 1, 512));

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
@@ -122,7 +123,8 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (spins < 0 && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
   std::function<cudaError_t()> effect;
   if (spins < 0 && follows_known())
-    effect = [blocks = blocks_of(kernel->name, l.arguments, kernel->compiled.parameters)] {
+    effect = [blocks = blocks_of(kernel->name, l.arguments, kernel->compiled.parameters,
+                                 kernel->reads_only)] {
       forget(blocks);
       return cudaSuccess;
     };
@@ -150,3 +152,8 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
 }
 
 }  // namespace tidemark::device
+
+void tidemark_device_kernel_reads(void* function, const unsigned char* only, size_t arguments) {
+  if (tidemark::device::Kernel* const kernel = tidemark::device::find_kernel(function))
+    kernel->reads_only.assign(only, only + arguments);
+}

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "harness/virtual/device/cubin.h"
 #include "harness/virtual/device/device.h"
@@ -28,6 +29,8 @@ struct Kernel {
   CompiledKernel compiled{.registers = 32};
   int max_dynamic_shared = 49152;  // cudaFuncSetAttribute raises it
   int preferred_carveout = -1;
+  /// By argument: whether the kernel at most reads what it points to. What is not said is written.
+  std::vector<bool> reads_only;
 };
 
 /// Cheap: programs register tens of thousands before main(). `name` must stay readable until the

@@ -132,9 +132,11 @@ Words words_of(void** arguments) {
   return words;
 }
 
-Words words_of(void** arguments, const std::vector<std::size_t>& parameters) {
+Words words_of(void** arguments, const std::vector<std::size_t>& parameters,
+               const std::vector<bool>& reads_only) {
   Words words;
-  for (std::size_t i = 0; i < parameters.size(); ++i) add_words(arguments[i], parameters[i], words);
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (i >= reads_only.size() || !reads_only[i]) add_words(arguments[i], parameters[i], words);
   return words;
 }
 
@@ -147,14 +149,15 @@ void say_of_all(std::string_view operation) {
 }  // namespace
 
 Blocks blocks_of(std::string_view kernel, void** arguments,
-                 const std::optional<std::vector<std::size_t>>& parameters) {
+                 const std::optional<std::vector<std::size_t>>& parameters,
+                 const std::vector<bool>& reads_only) {
   Blocks blocks;
   if (!arguments && !(parameters && parameters->empty())) {
     say_of_all(kernel);
     return {{0, ~std::uintptr_t{0}}};
   }
   for (const std::uintptr_t pointer :
-       parameters ? words_of(arguments, *parameters) : words_of(arguments)) {
+       parameters ? words_of(arguments, *parameters, reads_only) : words_of(arguments)) {
     std::uintptr_t begin = 0, end = 0;
     if (device_of(reinterpret_cast<const void*>(pointer)) >= 0 &&
         block_around(pointer, &begin, &end))
@@ -164,7 +167,8 @@ Blocks blocks_of(std::string_view kernel, void** arguments,
   std::call_once(said, [&] {
     say_once("kernel " + kernel_name(kernel) +
              " is launched outside the operators of the layer: the memory that its arguments "
-             "point to is unknown (mode known), as that of further such kernels");
+             "point to is unknown (mode known) if it may write there, as that of further such "
+             "kernels");
   });
   return blocks;
 }

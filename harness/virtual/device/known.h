@@ -28,10 +28,11 @@ void copy_known(void* to, const void* from, std::size_t bytes);
 /// Ranges of memory, from and to.
 using Blocks = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
 /// A launched kernel computes nothing: the blocks that its arguments point into are to be unknown.
-/// Says so of the first one. `parameters`: their bytes, where the code states them. Of arguments
-/// that cannot be looked at: all memory.
+/// Says so of the first one. `parameters`: their bytes, where the code states them; `reads_only`:
+/// those that are left out. Of arguments that cannot be looked at: all memory.
 Blocks blocks_of(std::string_view kernel, void** arguments,
-                 const std::optional<std::vector<std::size_t>>& parameters);
+                 const std::optional<std::vector<std::size_t>>& parameters,
+                 const std::vector<bool>& reads_only = {});
 /// They are unknown from now on.
 void forget(const Blocks& blocks);
 /// The same for an operation with arguments that are not looked at: nothing is known any more.
