@@ -1,6 +1,7 @@
 #include "harness/virtual/device/address_space.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -47,8 +48,7 @@ int make_file() {
 
 struct Reservation {
   Span devices, mappings;
-  const int file = make_file();
-  const pid_t process = getpid();
+  int file = make_file();
 
   void* reserve(std::uintptr_t at, std::size_t bytes, int extra) const {
     const int kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
@@ -78,6 +78,16 @@ struct Reservation {
     }
   }
 
+  // A forked process has memory of its own; else it and its parent would write into each other's.
+  void begin_in_fork() {
+    if (file < 0) return;
+    close(file);
+    file = make_file();
+    const std::size_t bytes = devices.bytes + mappings.bytes;
+    reserve(devices.begin, bytes, MAP_FIXED);
+    madvise(reinterpret_cast<void*>(devices.begin), bytes, MADV_DONTDUMP);
+  }
+
   void take(std::uintptr_t begin, std::size_t for_devices, std::size_t for_mappings) {
     devices = {begin, for_devices};
     mappings = {begin + for_devices, for_mappings};
@@ -85,7 +95,12 @@ struct Reservation {
   }
 };
 
-const Reservation& reservation() { return immortal<Reservation>(); }
+Reservation& reservation() {
+  static const int at_fork =
+      pthread_atfork(nullptr, nullptr, [] { immortal<Reservation>().begin_in_fork(); });
+  (void)at_fork;
+  return immortal<Reservation>();
+}
 
 }  // namespace
 
@@ -204,7 +219,6 @@ std::uint64_t place_in_file(std::uintptr_t address) {
 }
 
 void discard_in_file(std::uint64_t place, std::size_t bytes) {
-  if (reservation().process != getpid()) return;
   fallocate(reservation().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(place), static_cast<off_t>(bytes));
 }

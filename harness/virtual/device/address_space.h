@@ -82,13 +82,14 @@ bool commit(std::uintptr_t begin, std::size_t bytes);
 void decommit(std::uintptr_t begin, std::size_t bytes);
 
 /// The file behind the range, which other processes may map (shared.h); -1 where the system's limit
-/// on the length of files does not permit one. An address has its place there whatever is mapped at
-/// it: the places of the addresses of virtual memory management belong to physical memory.
+/// on the length of files does not permit one. A forked process has a new one. An address has its
+/// place there whatever is mapped at it: the places of the addresses of virtual memory management
+/// belong to physical memory.
 int memory_file();
 std::uint64_t place_in_file(std::uintptr_t address);
 /// Behind the places of all addresses, so many bytes at each distance: shared.h.
 inline constexpr std::uint64_t kFilePart = std::uint64_t{1} << 46;
-/// Gives pages of the file back to the system. A forked process leaves those of its parent alone.
+/// Gives pages of the file back to the system.
 void discard_in_file(std::uint64_t place, std::size_t bytes);
 
 }  // namespace tidemark::device

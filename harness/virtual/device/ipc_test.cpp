@@ -77,10 +77,61 @@ void make_and_end() {
   std::printf("%s", hex(handle).c_str());
 }
 
+/// A process that shares memory, and launches a kernel which is not known to write there.
+void share_and_launch() {
+  static const char function = 0;
+  tidemark_device_set_data(2);
+  void *shared = nullptr, *own = nullptr;
+  cudaIpcMemHandle_t handle{};
+  cudaMalloc(&shared, 8);
+  cudaMalloc(&own, 8);
+  cudaIpcGetMemHandle(&handle, shared);
+  const auto print = [&] {
+    for (void* const one : {shared, own}) {
+      cudaMemset(one, 1, 8);
+      std::printf("%d", tidemark_device_is_known(one, 8));
+    }
+  };
+  print();
+  register_kernel(&function, "barrier");
+  void* none[] = {nullptr};
+  launch(&function, none);
+  print();
+}
+
+/// A process that knows its devices and has no memory yet, and its fork: each has its own.
+void fork_and_write() {
+  int count = 0, to_child[2], to_parent[2];
+  if (cudaGetDeviceCount(&count) || pipe(to_child) || pipe(to_parent)) return;
+  tidemark_device_set_data(1);
+  const pid_t child = fork();
+  int* const ends[] = {to_parent, to_child};
+  const int mine = child == 0 ? 0 : 1;
+  char token = 0, read_back = 0;
+  void* address = nullptr;
+  const auto write_once = [&] {
+    cudaMalloc(&address, 8);
+    cudaMemset(address, 5 + mine, 8);
+  };
+  if (child == 0) write_once();
+  if (child == 0 && write(to_parent[1], &token, 1) != 1) _exit(1);
+  if (read(ends[1 - mine][0], &token, 1) != 1) _exit(1);
+  if (child != 0) write_once();
+  if (child != 0 && write(to_child[1], &token, 1) != 1) _exit(1);
+  const cudaError_t error = cudaMemcpy(&read_back, address, 1, cudaMemcpyDeviceToHost);
+  if (child == 0) _exit(error ? 90 : read_back);
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("fork %d parent %d %d", WEXITSTATUS(status), error, read_back);
+}
+
 const bool other = [] {
   const char* const role = std::getenv("IPC_ROLE");
   if (!role) return true;
-  std::strcmp(role, "opens") == 0 ? open_and_write() : make_and_end();
+  if (std::strcmp(role, "opens") == 0) open_and_write();
+  if (std::strcmp(role, "ends") == 0) make_and_end();
+  if (std::strcmp(role, "forks") == 0) fork_and_write();
+  if (std::strcmp(role, "launches") == 0) share_and_launch();
   std::fflush(stdout);
   _exit(0);
 }();
@@ -142,6 +193,10 @@ TEST_F(Ipc, BothKnowWhatOneHasWritten) {
   EXPECT_FALSE(tidemark_device_is_known(memory, 1));
 }
 
+TEST_F(Ipc, AKernelMayOrderProcessesSoThatNothingSharedIsKnown) {
+  EXPECT_EQ("1101", run_other("launches")) << "shared and own memory, before and after";
+}
+
 TEST_F(Ipc, ErrorsAreThoseOfCuda) {
   void* address = nullptr;
   {
@@ -173,7 +228,9 @@ TEST_F(Ipc, ErrorsAreThoseOfCuda) {
       << "its process has ended";
 }
 
-TEST_F(Ipc, AForkedProcessHasNoDevice) {
+TEST_F(Ipc, AForkedProcessHasMemoryOfItsOwn) { EXPECT_EQ("fork 5 parent 0 6", run_other("forks")); }
+
+TEST_F(Ipc, AProcessThatIsForkedLaterHasNoDevice) {
   const Memory memory(8);
   const pid_t child = fork();
   if (child == 0) _exit(cudaMemset(memory, 1, 8) == cudaErrorInitializationError ? 0 : 1);

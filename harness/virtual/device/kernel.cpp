@@ -124,8 +124,10 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   std::function<cudaError_t()> effect;
   if (spins < 0 && follows_known())
     effect = [blocks = blocks_of(kernel->name, l.arguments, kernel->compiled.parameters,
-                                 kernel->reads_only)] {
+                                 kernel->reads_only),
+              described = !kernel->reads_only.empty()] {
       forget(blocks);
+      if (!described) distrust_shared();
       return cudaSuccess;
     };
   Engine& e = engine();

@@ -179,10 +179,17 @@ void forget(const Blocks& blocks) {
   for (const auto& [begin, end] : blocks) k.bytes.remove(begin, end);
 }
 
+void distrust_shared() {
+  Known& k = known();
+  const std::lock_guard lock(k.mutex);
+  k.bytes.distrust_shared();
+}
+
 void forget_all(std::string_view operation) {
   settle_if_deferring();
   say_of_all(operation);
   forget({{0, ~std::uintptr_t{0}}});
+  distrust_shared();
 }
 
 }  // namespace tidemark::device

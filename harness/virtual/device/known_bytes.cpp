@@ -28,10 +28,10 @@ std::vector<KnownBytes::Part> KnownBytes::parts(std::uintptr_t begin, std::uintp
 
 void KnownBytes::add(std::uintptr_t begin, std::uintptr_t end) {
   for (const auto& [range, at, shared] : parts(begin, end)) {
-    if (shared)
-      std::memset(shared->known + (range.begin - at), 1, range.end - range.begin);
-    else
+    if (!shared)
       own_.add(range.begin, range.end);
+    else if (trusts_shared_)
+      std::memset(shared->known + (range.begin - at), 1, range.end - range.begin);
   }
 }
 
@@ -58,7 +58,8 @@ bool KnownBytes::covers(std::uintptr_t begin, std::uintptr_t end) const {
   return std::ranges::all_of(parts(begin, end), [&](const Part& part) {
     const auto& [range, at, shared] = part;
     if (!shared) return own_.covers(range.begin, range.end);
-    return std::memchr(shared->known + (range.begin - at), 0, range.end - range.begin) == nullptr;
+    return trusts_shared_ &&
+           std::memchr(shared->known + (range.begin - at), 0, range.end - range.begin) == nullptr;
   });
 }
 
@@ -70,6 +71,7 @@ std::vector<ByteSet::Range> KnownBytes::within(std::uintptr_t begin, std::uintpt
       found.insert(found.end(), own.begin(), own.end());
       continue;
     }
+    if (!trusts_shared_) continue;
     const unsigned char* const known = shared->known;
     for (std::uint64_t i = range.begin - at; i < range.end - at;) {
       // Pages without anything known are not touched.

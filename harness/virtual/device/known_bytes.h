@@ -26,6 +26,8 @@ class KnownBytes {
   bool share(std::uintptr_t begin, std::size_t bytes, int file, std::uint64_t place);
   /// Nothing of the range is known here any more; in the file it stays.
   void unshare(std::uintptr_t begin);
+  /// For this process nothing that is shared is known from now on.
+  void distrust_shared() { trusts_shared_ = false; }
 
  private:
   struct Shared {
@@ -44,6 +46,7 @@ class KnownBytes {
 
   ByteSet own_;
   std::map<std::uintptr_t, Shared> shared_;
+  bool trusts_shared_ = true;
 };
 
 }  // namespace tidemark::device

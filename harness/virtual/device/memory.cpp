@@ -53,7 +53,7 @@ bool DeviceMemory::charge(std::size_t bytes) {
   if (bytes > capacity || used_ > capacity - bytes) return false;
   used_ += bytes;
   name_process();
-  // As on a GPU, a forked process has no device; here it would write into its parent's memory.
+  // As on a GPU, a process that is forked from now on has no device.
   static const int at_fork =
       pthread_atfork(nullptr, nullptr, [] { break_context(cudaErrorInitializationError); });
   (void)at_fork;

@@ -35,13 +35,18 @@ SharedEntry* map_table(int file) {
 // The first entry of a table is none: its serial is the token of the process.
 struct Mine {
   std::mutex mutex;
-  std::int32_t process = getpid();
-  SharedEntry* table = memory_file() < 0 ? nullptr : map_table(memory_file());
+  std::int32_t process = 0;
+  SharedEntry* table = nullptr;
   std::uint64_t token = 0, serial = 0;
   std::uint32_t entries = 1;
   std::vector<std::uint32_t> unused;
 
-  Mine() {
+  Mine() { begin(); }
+  void begin() {
+    process = getpid();
+    table = memory_file() < 0 ? nullptr : map_table(memory_file());
+    entries = 1;
+    unused.clear();
     if (getrandom(&token, sizeof token, 0) != sizeof token) table = nullptr;
     if (table) table->serial = token;
   }
@@ -72,6 +77,7 @@ std::shared_ptr<SharingProcess> open_process(const SharedHandle& handle) {
 SharedEntry* share(SharedHandle& handle) {
   Mine& m = mine();
   const std::lock_guard lock(m.mutex);
+  if (m.process != getpid()) m.begin();  // forked
   if (!m.table || (m.unused.empty() && m.entries == kSharedEntries)) return nullptr;
   if (m.unused.empty()) m.unused.push_back(m.entries++);
   handle.token = m.token;
