@@ -23,6 +23,7 @@ void add_matmul(Compositions& table);
 void add_norms(Compositions& table);
 void add_rnn(Compositions& table);
 void add_sampler(Compositions& table);
+void add_scaled_matmul(Compositions& table);
 void add_softmax(Compositions& table);
 
 /// The call's arguments, read by position.

@@ -2,11 +2,11 @@
 // library also loads where there is no virtual device, and then refuses to be installed.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <dlfcn.h>
 
 #include <cstdint>
-#include <optional>
 
 #include "harness/virtual/device/autograd.h"
 #include "harness/virtual/device/control.h"
@@ -64,11 +64,25 @@ struct DeviceCalls {
 
 inline DeviceCalls device;
 
-/// While it lives, no bytes move on this thread.
+/// While it lives, PyTorch does not look whether the indices of a sparse tensor are valid
+/// (torch.sparse.check_sparse_tensor_invariants).
+struct UncheckedSparse {
+  UncheckedSparse() : was(at::globalContext().checkSparseTensorInvariants() == true) {
+    if (was) at::globalContext().setCheckSparseTensorInvariants(false);
+  }
+  ~UncheckedSparse() {
+    if (was) at::globalContext().setCheckSparseTensorInvariants(true);
+  }
+  UncheckedSparse(const UncheckedSparse&) = delete;
+  const bool was;
+};
+
+/// While it lives, no bytes move on this thread, and no indices are looked at.
 struct SuspendData {
   SuspendData() { device.suspend_data(1); }
   ~SuspendData() { device.suspend_data(-1); }
   SuspendData(const SuspendData&) = delete;
+  UncheckedSparse unchecked;
 };
 
 /// While it lives, host code on this thread that reads a count back from the device gets this one;
@@ -79,15 +93,6 @@ struct AnswerReads {
   }
   ~AnswerReads() { device.answer_reads(0, 0); }
   AnswerReads(const AnswerReads&) = delete;
-};
-
-/// While it lives, host code that reads a uint64 gets 0, where no data moves: "no value" is more
-/// than the stack's integers hold.
-struct ZeroForUnsigned {
-  explicit ZeroForUnsigned(const at::Tensor& tensor) {
-    if (tensor.scalar_type() == at::kUInt64) answer.emplace(0);
-  }
-  std::optional<AnswerReads> answer;
 };
 
 /// While it lives, a copy to the host that moves no data leaves "no value" (0xFF) on this thread.

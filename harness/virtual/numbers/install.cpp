@@ -96,7 +96,8 @@ class Installation {
   }
   void put(const c10::OperatorHandle& op, Kernel kernel, DispatchKey key = DispatchKey::CUDA) {
     registrations_.push_back(c10::Dispatcher::singleton().registerImpl(
-        op.operator_name(), key, std::move(kernel), std::nullopt, nullptr, "tidemark numbers"));
+        op.operator_name(), key, with_unsigned(op, std::move(kernel)), std::nullopt, nullptr,
+        "tidemark numbers"));
     ++wrapped_;
   }
 

@@ -103,6 +103,10 @@ Kernel copy_kernel(Original original);
 /// cost: the original, bracketed with the bytes of its tensors.
 Kernel cost_kernel(const c10::OperatorHandle& op, Original original);
 
+/// `kernel`, for operators with a scalar that may be above 2^63 - 1, which the stack cannot hold:
+/// so that they take and give it all the same.
+Kernel with_unsigned(const c10::OperatorHandle& op, Kernel kernel);
+
 /// shapes: the original, watched for races.
 Kernel watched_kernel(const c10::OperatorHandle& op, Original original);
 /// A CPU operator whose tensors the device may be using.

@@ -264,7 +264,6 @@ Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Orig
       Watch watch(signature, call.last(1));
       SuspendData suspended;
       AcceptUnknown accepted;
-      const ZeroForUnsigned zero(tensor);
       call.run(original);
       watch.finish(call.last(1));
     }

@@ -99,11 +99,11 @@ TEST_F(Known, AConcatenationIsKnownWhereItsPartsAre) {
 }
 
 TEST_F(Known, AFormThatTheCpuDoesNotHaveIsUnknown) {
-  const auto a = at::ones({16, 16}, cuda()).to(at::kFloat8_e4m3fn);
-  const auto rows = at::ones({16, 1}, cuda());
-  const auto product = at::_scaled_mm(a, a.t(), rows, rows.t(), {}, {}, at::kBFloat16);
+  const auto a = at::ones({16, 256}, cuda()).to(at::kFloat8_e4m3fn);
+  const auto blocks = at::ones({2, 16}, cuda()), rows = at::ones({16, 1}, cuda());
+  const auto product = at::_scaled_mm(a, a.t(), blocks.t(), blocks, {}, {}, at::kBFloat16);
   EXPECT_FALSE(is_known(product));
-  EXPECT_TRUE(is_known(at::_scaled_mm(a, a.t(), rows[0][0], rows[0][0], {}, {}, at::kBFloat16)));
+  EXPECT_TRUE(is_known(at::_scaled_mm(a, a.t(), rows, rows.t(), {}, {}, at::kBFloat16)));
   EXPECT_THROW(at::embedding(rows, at::full({1}, 99, cuda(at::kLong))), c10::Error)
       << "an index out of range is the program's error";
 }

@@ -244,7 +244,6 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
     {
       SuspendData suspended;
       AcceptUnknown accepted;
-      const ZeroForUnsigned zero(tensor);
       const std::vector<c10::IValue> arguments{tensor};
       const Frame frame{signature, arguments};
       Inside inside(outer ? outer : &frame);

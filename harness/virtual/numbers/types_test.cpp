@@ -19,6 +19,48 @@ TEST_F(Types, AnUnsignedNumberIsReadOnTheHost) {
   }
 }
 
+// 2^63 and more, which an int64 does not hold.
+TEST_F(Types, AnUnsignedNumberMayBeLarge) {
+  const std::uint64_t large = std::uint64_t{1} << 63 | 5;
+  for (const char* mode : {"math", "known"}) {
+    enter(mode);
+    const at::Tensor full = at::full({3}, at::Scalar(large), cuda(at::kUInt64));
+    EXPECT_EQ(large, full[2].item().toUInt64()) << mode;
+    EXPECT_EQ(large, full.to(at::kCPU).data_ptr<std::uint64_t>()[1]) << mode;
+    at::Tensor floats = at::empty({2}, cuda(at::kDouble));
+    floats.fill_(at::Scalar(large));
+    EXPECT_EQ(static_cast<double>(large), floats[1].item<double>()) << mode;
+    at::Tensor small = at::empty({2}, cuda(at::kUInt64));
+    small.fill_(7);
+    EXPECT_EQ(7U, small[0].item().toUInt64()) << mode;
+  }
+}
+
+// By the definition, in double; the result is rounded once from float, 2^-8 in bf16.
+TEST_F(Types, AScaledProductOfEightBits) {
+  const at::Tensor a = at::randn({16, 32}).to(at::kFloat8_e4m3fn),
+                   b = at::randn({48, 32}).to(at::kFloat8_e4m3fn).t(),
+                   bias = at::randn({48}).to(at::kBFloat16);
+  const auto there = [](const at::Tensor& tensor) { return tensor.to(at::kCUDA); };
+  const at::Tensor product = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+  for (const bool by_row : {false, true}) {
+    const at::Tensor scale_a = by_row ? at::rand({16, 1}) : at::rand({1}),
+                     scale_b = by_row ? at::rand({1, 48}) : at::rand({1});
+    const at::Tensor exact =
+        product * scale_a.to(at::kDouble) * scale_b.to(at::kDouble) + bias.to(at::kDouble);
+    const at::Tensor result = at::_scaled_mm(there(a), there(b.t()).t(), there(scale_a),
+                                             there(scale_b), there(bias), {}, at::kBFloat16);
+    EXPECT_EQ(at::kBFloat16, result.scalar_type());
+    EXPECT_TRUE(at::allclose(exact, result.to(at::kCPU).to(at::kDouble), 0x1p-8, 1e-5)) << by_row;
+  }
+  const at::Tensor large = at::full({1}, 1e4), one = at::ones({1});
+  const at::Tensor limited = at::_scaled_mm(there(a), there(b.t()).t(), there(large), there(one),
+                                            {}, there(one), at::kFloat8_e4m3fn)
+                                 .to(at::kCPU)
+                                 .to(at::kFloat);
+  EXPECT_EQ(448, limited.abs().max().item<float>()) << "saturated";
+}
+
 // The result is the double norm, rounded once: half a unit in the last place, 2^-24, and the sum in
 // double is exact to 4,000,000 * 2^-53.
 TEST_F(Types, ANormOfManyFloatsKeepsTheAccuracyOfAFloat) {
@@ -98,6 +140,27 @@ TEST_F(Types, FactorsWithoutPivots) {
   }
   const at::Tensor singular = at::tensor({1., 2., 2., 4.}).view({2, 2});
   EXPECT_EQ(2, std::get<2>(at::linalg_lu_factor_ex(singular.to(at::kCUDA), false)).item<int>());
+}
+
+// torch.sparse.check_sparse_tensor_invariants: of the program's tensors, not within operators,
+// whose host code has no values.
+TEST_F(Types, SparseTensorsMayBeChecked) {
+  at::globalContext().setCheckSparseTensorInvariants(true);
+  for (const char* mode : {"math", "known"}) {
+    enter(mode);
+    const at::Tensor indices = at::tensor({2, 0, 2, 1, 1, 1}, at::kLong).view({2, 3}).to(at::kCUDA),
+                     values = at::tensor({1.F, 2.F, 3.F}).to(at::kCUDA);
+    const at::Tensor sparse = at::sparse_coo_tensor(indices, values, {3, 2}).coalesce();
+    EXPECT_EQ(2, sparse._nnz()) << mode;
+    const at::Tensor dense = at::arange(6, cuda(at::kFloat)).view({3, 2});
+    EXPECT_EQ(6, dense.sparse_mask(sparse).to_dense().sum().item<float>()) << mode;
+    expect_error("found index 9", [&] {
+      at::sparse_coo_tensor(at::tensor({9, 0}, at::kLong).view({2, 1}).to(at::kCUDA),
+                            values.narrow(0, 0, 1), {3, 2});
+    });
+    EXPECT_TRUE(at::globalContext().checkSparseTensorInvariants() == true);
+  }
+  at::globalContext().setCheckSparseTensorInvariants(false);
 }
 
 TEST_F(Types, AMistakeIsStillOne) {
