@@ -86,6 +86,37 @@ def case_shared():
     said.check(said.out == "CUDA error: invalid resource handle\nCUDA error: invalid device context\n", "what a process that has ended and what the process itself has made")
 
 
+def case_symmetric():
+    """Symmetric memory: each rank reads and writes the buffers of the others. What orders ranks on the device is refused in mode math, and in mode known nothing of
+    the buffers is known afterwards."""
+    text = """import torch.distributed._symmetric_memory as symm
+x = symm.empty(1024, device=f'cuda:{rank}')
+handle = symm.rendezvous(x, dist.group.WORLD)
+x.fill_(rank + 1)
+torch.cuda.synchronize(); dist.barrier()
+peer = handle.get_buffer(1 - rank, (1024,), torch.float32)
+seen = peer[:2].tolist()
+dist.barrier()
+peer[1] = 9
+torch.cuda.synchronize(); dist.barrier()
+free, total = torch.cuda.mem_get_info()
+print(rank, seen, x[:3].tolist(), total - free >> 20, flush=True)
+for call in lambda: torch.ops.symm_mem.multimem_all_reduce_(x, 'sum', dist.group.WORLD.group_name), handle.barrier:
+    try: call()
+    except RuntimeError as error: print(str(error).splitlines()[0], flush=True)
+dist.barrier()
+print('after', peer[:3].tolist(), flush=True)
+dist.destroy_process_group()"""
+    for mode in "math", "known":
+        said = python(program(text), "--ranks", 2, "--mode", mode).ends(0)
+        for line in "0 [2.0, 2.0] [1.0, 9.0, 1.0] 4", "1 [1.0, 1.0] [2.0, 9.0, 2.0] 4":  # 2 MiB are the buffer, 2 MiB the allocator's
+            said.check(line in said.out, "both ranks have written into each other's buffer, and pay for their own")
+        said.check(said.out.count("multicast support is required") == 2, "without multicast")
+        said.check(said.out.count("CUDA error: operation not supported") == (2 if mode == "math" else 0), "the barrier")
+        after = ["[1.0, 1.0, 1.0]"] * 2 if mode == "known" else ["[1.0, 9.0, 1.0]", "[2.0, 9.0, 2.0]"]
+        said.check(sorted(line for line in said.out.splitlines() if line.startswith("after")) == [f"after {each}" for each in after], "what is known after a barrier")
+
+
 def case_remote():
     """Processes that call each other by RPC with tensors on their GPUs."""
     said = Said("--mode", "math", "--devices", 2, "--", sys.executable, HERE / "remote.py").ends(0)
