@@ -3,6 +3,7 @@
 
 #include "harness/virtual/nccl/api.h"
 #include "harness/virtual/nccl/counts.h"
+#include "harness/virtual/nccl/debug.h"
 #include "harness/virtual/nccl/group.h"
 #include "harness/virtual/nccl/slices.h"
 #include "harness/virtual/nccl/transport.h"
@@ -60,6 +61,13 @@ void set_reduction(int reduction, Operation& operation) {
   operation.device_scalar = place->second.device;
 }
 
+void say_call(const Operation& op) {
+  say(Level::info, op.comm->device,
+      fmt::format("{} sendbuff {} recvbuff {} comm {} [nranks={}] stream {}", text_of(op.call),
+                  fmt::ptr(op.send), fmt::ptr(op.recv), fmt::ptr(op.comm), op.comm->size,
+                  fmt::ptr(op.stream)));
+}
+
 // `root`: or the peer of a message.
 ncclResult_t call(Function function, const void* send, void* recv, std::size_t count,
                   ncclDataType_t type, int reduction, int root, ncclComm_t handle,
@@ -84,6 +92,7 @@ ncclResult_t call(Function function, const void* send, void* recv, std::size_t c
              "off (mode shapes)",
              text_of(comm), comm.size);
       }
+      if (says(Level::info, Subsystem::coll)) say_call(operation);
       submit(operation);
       count_call(operation);
     } catch (const Failure& failure) {

@@ -5,6 +5,7 @@
 #include "harness/virtual/nccl/api.h"
 #include "harness/virtual/nccl/communicator.h"
 #include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/debug.h"
 #include "harness/virtual/nccl/message_queue.h"
 #include "harness/virtual/nccl/transport.h"
 
@@ -55,10 +56,9 @@ NCCL_API(const char*, ncclGetLastError)(ncclComm_t handle) {
   return text.c_str();
 }
 
-// The real function reloads what NCCL_DEBUG says; here every error asks for it anew.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-NCCL_API(void, ncclResetDebugInit)() {}
+NCCL_API(void, ncclResetDebugInit)() { reload_debug(); }
 #pragma GCC diagnostic pop
 
 NCCL_API(ncclResult_t, ncclMemAlloc)(void** address, size_t size) {

@@ -5,6 +5,7 @@
 
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/debug.h"
 #include "harness/virtual/nccl/message_queue.h"
 
 namespace tidemark::nccl {
@@ -37,6 +38,11 @@ ncclComm* make_communicator(const CommId& id, int rank, Members members, bool al
   comm->name = named ? config->commName : fmt::format("{}", registry().made);
   ++registry().made;
   registry().handles.insert(comm);
+  say_version();
+  if (says(Level::info))
+    say(Level::info, comm->device,
+        fmt::format("comm {} rank {} nranks {} cudaDev {} commId {:#x} name {} - Init COMPLETE",
+                    fmt::ptr(comm), comm->rank, comm->size, comm->device, id.low, comm->name));
   return comm;
 }
 
@@ -105,6 +111,11 @@ void leave(ncclComm_t handle, State state) {
            before == State::aborted ? "aborted" : "destroyed");
     }
   } while (!comm.state.compare_exchange_weak(before, state));
+  if (says(Level::info))
+    say(Level::info, comm.device,
+        fmt::format("comm {} rank {} nranks {} cudaDev {} name {} - {} COMPLETE", fmt::ptr(&comm),
+                    comm.rank, comm.size, comm.device, comm.name,
+                    state == State::aborted ? "Abort" : "Destroy"));
   if (comm.alone) return;
   std::string text = fmt::format("rank {} has {} the communicator", comm.rank,
                                  state == State::aborted ? "aborted" : "destroyed");

@@ -1,11 +1,10 @@
 #include "harness/virtual/nccl/failure.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/nccl/cuda.h"
+#include "harness/virtual/nccl/debug.h"
 
 namespace tidemark::nccl {
 namespace {
@@ -19,11 +18,6 @@ struct OfProcess {
 OfProcess& of_process() { return device::immortal<OfProcess>(); }
 thread_local std::uint64_t error_of_thread = 0;
 thread_local std::string of_thread;
-
-bool verbose() {
-  const char* level = std::getenv("NCCL_DEBUG");
-  return level != nullptr && std::string_view(level) != "VERSION" && *level != '\0';
-}
 
 }  // namespace
 
@@ -45,7 +39,7 @@ std::string last_error() {
 ncclResult_t report_failure(const char* function, ncclResult_t code, const char* text) {
   std::string line = fmt::format("{}: {}", function, text);
   remember_error(line, Moment::in_call);
-  if (verbose()) std::fprintf(stderr, "nccl: %s\n", line.c_str());
+  if (says(Level::warn)) say(Level::warn, cuda::current_device(), line);
   return code;
 }
 

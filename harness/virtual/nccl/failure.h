@@ -33,8 +33,7 @@ void remember_error(const std::string& text, Moment moment);
 /// of any thread; "" without one.
 std::string last_error();
 
-/// Remembers the error of a call, and with NCCL_DEBUG set (as with the real library) prints it to
-/// stderr.
+/// Remembers the error of a call, and says it where NCCL_DEBUG asks for warnings (debug.h).
 ncclResult_t report_failure(const char* function, ncclResult_t code, const char* text);
 
 /// Runs the body of one nccl* function.

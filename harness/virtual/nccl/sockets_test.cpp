@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -99,6 +101,58 @@ TEST_F(Sockets, AProcessMayLeaveWithoutExit) {
     _exit(0);
   };
   all_succeed(2, [&](int rank) { send_and_end(end, rank, join(id(rank), 2, rank)); });
+}
+
+void reload_debug() {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  ncclResetDebugInit();
+#pragma GCC diagnostic pop
+}
+
+/// The lines of a file, without what stands before "NCCL".
+std::vector<std::string> said_in(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    lines.push_back(line.substr(std::min(line.size(), line.find("NCCL"))));
+  std::remove(path.c_str());
+  return lines;
+}
+
+TEST_F(Sockets, WhatNcclSaysOfItselfIsInAFileOfEachProcess) {
+  const std::string folder = ::testing::TempDir();
+  all_succeed(2, [&](int rank) {
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_SUBSYS", rank == 0 ? "INIT,COLL" : "^COLL", 1);
+    setenv("NCCL_DEBUG_FILE", (folder + "/nccl.%p.%%").c_str(), 1);
+    reload_debug();
+    ncclComm_t comm = join(id(rank), 2, rank);
+    const DeviceBuffer one(std::vector{1});
+    EXPECT_NCCL(ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclSum, comm, nullptr));
+    EXPECT_EQ(ncclInvalidArgument,
+              ncclAllReduce(nullptr, one.data(), 1, ncclInt32, ncclSum, comm, nullptr));
+    EXPECT_NCCL(ncclCommDestroy(comm));
+    const auto lines = said_in(folder + "/nccl." + std::to_string(getpid()) + ".%");
+    std::vector<::testing::Matcher<std::string>> expected{
+        ::testing::StartsWith("NCCL version 2."),
+        AllOf(HasSubstr("NCCL INFO comm"), HasSubstr("nranks 2 cudaDev 0"),
+              HasSubstr("Init COMPLETE")),
+        HasSubstr("NCCL WARN ncclAllReduce: sendbuff is NULL"), HasSubstr("Destroy COMPLETE")};
+    if (rank == 0)
+      expected.insert(expected.begin() + 2,
+                      HasSubstr("NCCL INFO ncclAllReduce(count 1, int32, sum) sendbuff"));
+    EXPECT_THAT(lines, ::testing::ElementsAreArray(expected));
+  });
+  all_succeed(1, [&](int) {
+    setenv("NCCL_DEBUG", "VERSION", 1);
+    reload_debug();
+    ::testing::internal::CaptureStdout();
+    EXPECT_EQ(ncclInvalidArgument, ncclCommCount(nullptr, nullptr));
+    join(new_id(), 1, 0);
+    EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+                ::testing::MatchesRegex("NCCL version [0-9.]+ \\(virtual\\)\n"));
+  });
 }
 
 TEST_F(Sockets, AKilledRankIsNoticed) {

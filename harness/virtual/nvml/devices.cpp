@@ -80,6 +80,14 @@ nvmlReturn_t ask(nvmlDevice_t d, const void* result, Body body) {
   return body(static_cast<int>(number_of(d)));
 }
 
+template <class Value>
+nvmlReturn_t zero(nvmlDevice_t d, Value* value) {
+  return ask(d, value, [&](int) {
+    *value = {};
+    return NVML_SUCCESS;
+  });
+}
+
 /// This process alone; every process that sees a device has a context on it.
 template <class Process>
 nvmlReturn_t processes(nvmlDevice_t d, unsigned* count, Process* to) {
@@ -186,6 +194,47 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* mhz) 
     device::attribute(&khz, type == kMemory ? cudaDevAttrMemoryClockRate : cudaDevAttrClockRate,
                       number);
     *mhz = static_cast<unsigned>(khz / 1000);
+    return NVML_SUCCESS;
+  });
+}
+
+// What a GPU without work says: nothing is used, drawn or warm. The clocks are the highest.
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t d, int type, unsigned* mhz) {
+  return nvmlDeviceGetMaxClockInfo(d, type, mhz);
+}
+nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t d, int type, int, unsigned* mhz) {
+  return nvmlDeviceGetMaxClockInfo(d, type, mhz);
+}
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t* utilization) {
+  return zero(d, utilization);
+}
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned* milliwatts) {
+  return zero(d, milliwatts);
+}
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t d, unsigned long long* millijoules) {
+  return zero(d, millijoules);
+}
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, int sensor, unsigned* celsius) {
+  constexpr int kOfGpu = 0;  // NVML_TEMPERATURE_GPU
+  return sensor == kOfGpu ? zero(d, celsius) : NVML_ERROR_INVALID_ARGUMENT;
+}
+nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t d, int* state) { return zero(d, state); }
+
+// What the profile does not say.
+nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t d, unsigned* percent) {
+  return ask(d, percent, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
+}
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t d, unsigned* milliwatts) {
+  return ask(d, milliwatts, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
+}
+nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t d, unsigned* milliwatts) {
+  return ask(d, milliwatts, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
+}
+
+nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t d, int* major, int* minor) {
+  return ask(d, major && minor ? major : nullptr, [&](int number) {
+    device::attribute(major, cudaDevAttrComputeCapabilityMajor, number);
+    device::attribute(minor, cudaDevAttrComputeCapabilityMinor, number);
     return NVML_SUCCESS;
   });
 }

@@ -126,6 +126,36 @@ TEST_F(Nvml, MemoryIsThatOfCudaOnTheDeviceThatHasIt) {
   CUDA(cudaFree(memory));
 }
 
+TEST_F(Nvml, AGpuWithoutWorkIsIdle) {
+  nvmlDevice_t d = nullptr;
+  NVML(nvmlDeviceGetHandleByIndex_v2(0, &d));
+  nvmlUtilization_t utilization{1, 1};
+  NVML(nvmlDeviceGetUtilizationRates(d, &utilization));
+  EXPECT_EQ(0u, utilization.gpu + utilization.memory);
+  unsigned power = 1, celsius = 1, mhz = 0, most = 0;
+  unsigned long long energy = 1;
+  int state = 1, major = 0, minor = -1;
+  NVML(nvmlDeviceGetPowerUsage(d, &power));
+  NVML(nvmlDeviceGetTotalEnergyConsumption(d, &energy));
+  NVML(nvmlDeviceGetTemperature(d, 0, &celsius));
+  NVML(nvmlDeviceGetPerformanceState(d, &state));
+  EXPECT_EQ(0u, power + energy + celsius + static_cast<unsigned>(state));
+  NVML(nvmlDeviceGetClockInfo(d, 1, &mhz));
+  NVML(nvmlDeviceGetMaxClockInfo(d, 1, &most));
+  EXPECT_EQ(most, mhz);
+  NVML(nvmlDeviceGetCudaComputeCapability(d, &major, &minor));
+  EXPECT_EQ(90, 10 * major + minor);
+  EXPECT_EQ(NVML_ERROR_NOT_SUPPORTED, nvmlDeviceGetFanSpeed(d, &power)) << "no profile says it";
+  EXPECT_EQ(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetPowerUsage(d, nullptr));
+  int status = -1;
+  nvmlDevice_t peer = nullptr;
+  NVML(nvmlDeviceGetHandleByIndex_v2(1, &peer));
+  NVML(nvmlDeviceGetP2PStatus(d, peer, 0, &status));
+  EXPECT_EQ(0, status);
+  NVML(nvmlDeviceGetP2PStatus(d, d, 0, &status));
+  EXPECT_EQ(5, status) << "no device is its own peer";
+}
+
 // The device's number in CUDA is its place in the list; in NVML the number that stands there.
 TEST_F(Nvml, NumbersAreTheMachinesWhateverIsVisible) {
   setenv("CUDA_VISIBLE_DEVICES", "3,1", 1);

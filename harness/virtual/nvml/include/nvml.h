@@ -34,6 +34,9 @@ struct nvmlProcessInfo_t {
   unsigned long long usedGpuMemory;           // bytes
   unsigned gpuInstanceId, computeInstanceId;  // of MIG; ~0 without
 };
+struct nvmlUtilization_t {
+  unsigned gpu, memory;  // percent
+};
 struct nvmlGpuFabricInfo_v2_t {
   unsigned version;
   unsigned char clusterUuid[16];
@@ -76,6 +79,18 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
                                                      nvmlProcessInfo_t* processes);
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned* current, unsigned* pending);
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, unsigned* mhz);
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsigned* mhz);
+nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, int type, int id, unsigned* mhz);
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* utilization);
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned* milliwatts);
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
+                                                 unsigned long long* millijoules);
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned* celsius);
+nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int* state);
+nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned* percent);
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned* milliwatts);
+nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned* milliwatts);
+nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major, int* minor);
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, int what, int* status);
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v2_t* fabric);
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, int* type);
