@@ -119,6 +119,18 @@ std::chrono::duration<double> patience() {
   return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
 }
 
+/// The host has waited for the latest record: the other processes may hear of that.
+void tell_others(const Event& event) {
+  if (event.shared && event.shared->entry->serial == event.shared->handle.serial)
+    event.shared->entry->waited_for = event.shared->seen;
+}
+
+/// Whether another process has waited for the record that this one knows as the latest.
+bool others_have_waited(const Event& event) {
+  return event.shared && event.shared->seen > 0 &&
+         event.shared->entry->waited_for == event.shared->seen;
+}
+
 /// Whether another process has called a record that is not carried out: it waits for the partners
 /// of a collective.
 bool others_defer(const SharedEvent& shared) {
@@ -248,8 +260,10 @@ cudaError_t share_event(cudaIpcEventHandle_t* to, EventHandle event) {
   auto [e, lock] = locked_at_once();
   const Event* const found = table().find(event);
   if (!found || !found->shared) return cudaErrorInvalidResourceHandle;
+  SharedHandle handle = found->shared->handle;
+  handle.now = e.now;
   std::memset(to, 0, sizeof *to);
-  std::memcpy(to, &found->shared->handle, sizeof found->shared->handle);
+  std::memcpy(to, &handle, sizeof handle);
   return cudaSuccess;
 }
 
@@ -263,6 +277,7 @@ cudaError_t open_event(EventHandle* event, const cudaIpcEventHandle_t& from) {
   shared->entry = &shared->owner->table[shared->handle.entry];
   auto [e, lock] = locked_at_once();
   if (e.devices == 0) return cudaErrorNoDevice;
+  e.now = std::max(e.now, shared->handle.now);
   *event = table().add(cudaEventInterprocess | cudaEventDisableTiming, current_device(),
                        std::move(shared));
   return cudaSuccess;
@@ -338,6 +353,10 @@ cudaError_t query_event(EventHandle event) {
   look_at_others(e, *found);
   if (!found->recorded) return cudaSuccess;
   const Mark record = found->record;
+  if (others_have_waited(*found)) {
+    if (drives_device(e)) e.complete(record);
+    return cudaSuccess;
+  }
   return poll(lock, record) ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -351,6 +370,7 @@ cudaError_t synchronise_event(EventHandle event) {
   if (!found->recorded) return cudaSuccess;
   const int device = found->device;
   const Mark record = found->record;
+  tell_others(*found);
   synchronise_with(lock, record);
   release_pool_memory(device);
   return cudaSuccess;

@@ -59,11 +59,13 @@ void open_and_write() {
               cudaIpcOpenEventHandle(&event, handle_in<cudaIpcEventHandle_t>("IPC_EVENT")));
   cudaStreamWaitEvent(nullptr, event, 0);
   std::printf("waits %d\n", cudaStreamQuery(nullptr));
+  std::printf("is not done %d\n", cudaEventQuery(event));
+  if (std::getenv("IPC_SYNCHRONISE")) cudaEventSynchronize(event);
   char read[8] = {};
   std::printf("read %d: ", cudaMemcpy(read, address, 8, cudaMemcpyDeviceToHost));
   for (const char byte : read) std::printf("%d", byte);
   cudaMemset(static_cast<char*>(address) + 4, 5, 4);
-  cudaEventRecord(event, nullptr);
+  if (!std::getenv("IPC_SYNCHRONISE")) cudaEventRecord(event, nullptr);
   std::printf("\nclose %d %d %d\n", cudaIpcCloseMemHandle(address), cudaIpcCloseMemHandle(address),
               cudaIpcCloseMemHandle(address));
 }
@@ -172,7 +174,8 @@ constexpr const char* kClosed = "close 0 0 1\n";
 TEST_F(Ipc, AWriteOfOneProcessIsReadByTheOther) {
   const Memory memory(8);
   share(1, memory);
-  EXPECT_EQ(std::string("open 0\nsame 1 free 1 known 0\nevent 0\nwaits 600\nread 0: 33333333\n") +
+  EXPECT_EQ(std::string("open 0\nsame 1 free 1 known 0\nevent 0\nwaits 600\nis not done 600\nread "
+                        "0: 33333333\n") +
                 kClosed,
             run_other("opens"));
   char read[8] = {};
@@ -180,6 +183,20 @@ TEST_F(Ipc, AWriteOfOneProcessIsReadByTheOther) {
   EXPECT_EQ(0, std::memcmp(read, "\3\3\3\3\5\5\5\5", 8));
   CUDA(cudaStreamWaitEvent(nullptr, event, 0));
   CUDA(cudaEventDestroy(event));
+}
+
+// The clocks of the processes meet where they hear of each other.
+TEST_F(Ipc, WhatOneProcessHasWaitedForTheOtherSeesDone) {
+  const Memory memory(8);
+  run(nullptr, 5'000'000'000);
+  CUDA(cudaDeviceSynchronize());  // the other process begins at 0
+  share(1, memory);
+  setenv("IPC_SYNCHRONISE", "1", 1);
+  EXPECT_EQ(cudaErrorNotReady, cudaEventQuery(event));
+  const std::string said = run_other("opens");
+  EXPECT_NE(std::string::npos, said.find("is not done 600")) << said;
+  unsetenv("IPC_SYNCHRONISE");
+  CUDA(cudaEventQuery(event));
 }
 
 TEST_F(Ipc, BothKnowWhatOneHasWritten) {

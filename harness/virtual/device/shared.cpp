@@ -87,7 +87,7 @@ SharedEntry* share(SharedHandle& handle) {
   handle.serial = ++m.serial;
   m.unused.pop_back();
   SharedEntry& entry = m.table[handle.entry];
-  entry.called = entry.carried = 0;
+  entry.called = entry.carried = entry.waited_for = 0;
   entry.caller = entry.writer = 0;
   entry.serial = handle.serial;
   return &entry;

@@ -16,8 +16,9 @@ namespace tidemark::device {
 /// An entry of the table, of which other processes have a view.
 struct alignas(64) SharedEntry {
   std::atomic<std::uint64_t> serial;  // of the thing; 0: there is none any more
-  // An event: how many records were called and carried out, the time and the process of the latest.
-  std::atomic<std::uint64_t> called, carried;
+  // An event: how many records were called and carried out, the last one that a process has waited
+  // for; the time and the process of the latest.
+  std::atomic<std::uint64_t> called, carried, waited_for;
   std::atomic<Ns> time;
   std::atomic<std::int32_t> caller, writer;
   std::int32_t device;  // exported physical memory, and where it is in the file
@@ -32,8 +33,9 @@ struct SharedHandle {
   std::uint32_t entry = 0;
   std::int32_t device = 0;
   std::uint64_t serial = 0, place = 0, bytes = 0;
+  Ns now = 0;  // of the host that gives the handle away: whoever opens it does so later
 };
-static_assert(sizeof(SharedHandle) <= 64 && sizeof(SharedEntry) == 64);
+static_assert(sizeof(SharedHandle) <= 64 && sizeof(SharedEntry) == 128);
 
 /// Puts a thing into this process's table, and writes the parts of its handle that name process and
 /// entry. Null: there is no file, or the table is full.
