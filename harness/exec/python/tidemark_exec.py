@@ -9,6 +9,7 @@ import tidemark_kernels
 import tidemark_launcher
 import tidemark_phases  # noqa: F401  # for the pytest plugin, which has not this folder on its path
 import tidemark_record
+import tidemark_triton
 import tidemark_wheel
 from tidemark_platform import stop
 
@@ -148,8 +149,12 @@ def begin(torch):
     tidemark_answers.name_cudnn(getattr(torch._C, "_cudnn", None))
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
-    if mode != "math":
-        sys.meta_path.insert(0, Finder("torch._inductor.runtime.triton_heuristics", tidemark_answers.tune_without_copies))
+    inductor = tidemark_answers.tune_without_copies
+    if mode == "math":
+        inductor = tidemark_triton.compute_inductor
+        sys.meta_path.insert(0, Finder("triton.runtime.jit", tidemark_triton.compute_kernels))
+        sys.meta_path.insert(0, Finder("triton.runtime.autotuner", tidemark_triton.tune_without_results))
+    sys.meta_path.insert(0, Finder("torch._inductor.runtime.triton_heuristics", inductor))
     if mode == "known":
         tidemark_kernels.follow(Finder)
         tidemark_answers.print_host_copies()

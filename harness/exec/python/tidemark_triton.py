@@ -1,0 +1,109 @@
+"""Mode math: the kernels of Triton, which do nothing on the virtual GPU, are computed on the host by Triton's own interpreter
+(tidemark_interpreter.py).
+
+A launch goes its usual way first, so that its time, its checks and its memory are those of every mode, and no byte moves meanwhile. Then the
+interpreter runs the same Python function on the same memory, which is the host's in mode math: nothing is copied, and nobody waits."""
+import ctypes
+import functools
+import importlib.util
+import os
+
+measuring = 0  # measurements under way, whose results nobody reads
+
+
+class Suspended:
+    """The platform moves no byte for this thread, and refuses no kernel."""
+
+    def __enter__(self):
+        ctypes.CDLL(None).tidemark_device_suspend_data(1)
+
+    def __exit__(self, *_):
+        ctypes.CDLL(None).tidemark_device_suspend_data(-1)
+
+
+def is_computed():
+    """A kernel in a CUDA graph would have to be computed at each launch of the graph: it is refused, as before."""
+    import torch
+
+    return measuring == 0 and not torch.cuda.is_current_stream_capturing()
+
+
+@functools.cache
+def interpreter():
+    """tidemark_interpreter, when the first kernel is computed: this folder is no longer on the path then."""
+    spec = importlib.util.spec_from_file_location("tidemark_interpreter", os.path.join(os.path.dirname(os.path.abspath(__file__)), "tidemark_interpreter.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compute(function, grid, words, named):
+    import torch
+
+    ctypes.CDLL(None).tidemark_device_await_stream(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+    try:
+        interpreter().run(function, grid, words, named)
+    except Exception as error:
+        raise RuntimeError(f"kernel {function.__name__} cannot be computed in mode math by Triton's interpreter ({error}): modes known and shapes run it "
+                           "without numbers") from error
+
+
+def compute_kernels(module, run):
+    """`module` is triton.runtime.jit."""
+    run(module)
+    launch = module.JITFunction.run
+
+    def run_and_compute(self, *words, grid, warmup, **named):
+        if warmup or not is_computed():
+            return launch(self, *words, grid=grid, warmup=warmup, **named)
+        with Suspended():
+            done = launch(self, *words, grid=grid, warmup=False, **named)
+        compute(self.fn, grid, words, named)
+        return done
+
+    module.JITFunction.run = run_and_compute
+
+
+def without_results(measure):
+    """Of a function that launches a kernel many times to measure it."""
+
+    def outer(*words, **named):
+        global measuring
+        measuring += 1
+        try:
+            with Suspended():
+                return measure(*words, **named)
+        finally:
+            measuring -= 1
+
+    return functools.wraps(measure)(outer)
+
+
+def tune_without_results(module, run):
+    """`module` is triton.runtime.autotuner."""
+    run(module)
+    module.Autotuner._bench = without_results(module.Autotuner._bench)
+
+
+def compute_inductor(module, run):
+    """`module` is torch._inductor.runtime.triton_heuristics, which keeps what it compiles."""
+    run(module)
+    tuner = module.CachingAutotuner
+    if not hasattr(tuner, "_interpret_args_grid"):  # before torch 2.8
+        return
+    launch = tuner.run
+
+    def run_and_compute(self, *words, stream, benchmark_run=False, **named):
+        if benchmark_run or not is_computed():
+            return launch(self, *words, stream=stream, benchmark_run=benchmark_run, **named)
+        with Suspended():
+            done = launch(self, *words, stream=stream, **named)
+        config = self.launchers[0].config
+        if self.fn.fn is None:  # compiled by another process
+            self.fn = self._reload_kernel().fn
+        words, grid = self._interpret_args_grid(words, config)
+        compute(self.fn.fn, grid, words, {**named, **config.kwargs})
+        return done
+
+    tuner.run = run_and_compute
+    tuner.bench = without_results(tuner.bench)

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""triton_test.py TIDEMARK SITE CASE: Triton's kernels, of a program and of torch.compile. They need .deps/triton (ci/setup triton), and a C compiler."""
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from testing.said import FOLDER, HERE, SITE, Said, run
+
+TRITON = Path(SITE).parent / "triton"
+KERNEL = """
+import torch, triton, triton.language as tl
+@triton.jit
+def add(x, out, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < count) + 1, at < count)
+@triton.jit
+def by_instruction(x, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x + at, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x + at)], dtype=tl.float32, is_pure=True, pack=1))
+x, out = torch.arange(64.0, device="cuda"), torch.zeros(64, device="cuda")
+"""
+
+
+def program(text, *flags):
+    """Without what Inductor has measured before: it would not measure again, which takes memory."""
+    (FOLDER / "kernel.py").write_text(KERNEL + text)
+    return Said(*flags, "--", sys.executable, FOLDER / "kernel.py", path=f"{SITE}:{TRITON}", TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp(dir=FOLDER))
+
+
+def case_numbers():
+    """Every kernel as PyTorch in double precision, within the roundings of its type."""
+    said = Said("--mode", "math", "--", sys.executable, HERE / "triton_numbers.py", path=f"{SITE}:{TRITON}").ends(0)
+    said.check("37 compared, 0 differ, dropout keeps 0.75" in said.out, said.out)
+
+
+def case_modes():
+    """The peaks of a compiled training step are those of mode known, in which kernels compute nothing: nobody waits for the numbers."""
+    step = """
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.LayerNorm(256), torch.nn.Linear(256, 64)).cuda()
+optimizer, compiled = torch.optim.AdamW(model.parameters()), torch.compile(model)
+for _ in range(3):
+    add[(1,)](x, out, 64, BLOCK=64)
+    compiled(torch.randn(32, 64, device="cuda")).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    known, math = (program(step, "--mode", mode, "--schedule", "lagging").ends(0) for mode in ("known", "math"))
+    peaks = [re.search(r"process \d+ +(.*)", said.err)[1] for said in (known, math)]
+    math.check(peaks[0] == peaks[1], str(peaks))
+
+
+def case_refused():
+    """What the interpreter does not compute, and a kernel in a graph, is refused in one line; the same process computes and compiles other kernels."""
+    said = program("""
+for kernel in (lambda: by_instruction[(1,)](x, BLOCK=64), lambda: graph()):
+    def graph():
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            add[(1,)](x, out, 64, BLOCK=64)
+    try:
+        kernel()
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
+""", "--mode", "math").ends(0)
+    lines = said.out.splitlines()
+    said.check(len(lines) == 2 and lines[0].startswith("kernel by_instruction cannot be computed in mode math by Triton's interpreter") and "inline_asm" in lines[0], "by name")
+    said.check("operation not supported" in lines[1], "a graph")
+    said = program("""
+add[(1,)](x, out, 64, BLOCK=64)
+assert torch.equal(out, x + 1)
+add[(2,)](x.half(), out, 64, BLOCK=32)  # compiled anew
+print(int(out.sum()))""", "--mode", "math").ends(0)
+    said.check(said.out == "2080\n", "numbers")
+
+
+if not TRITON.exists() or not (shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")):
+    print("skipped: there is no .deps/triton (ci/setup triton), or no C compiler")
+    sys.exit(77)
+run(globals())
