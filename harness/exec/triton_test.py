@@ -51,6 +51,17 @@ for _ in range(3):
     math.check(peaks[0] == peaks[1], str(peaks))
 
 
+def case_known():
+    """Mode known: what a kernel may only read stays known, what it writes is not, also where Inductor launches it."""
+    said = program("""
+add[(1,)](x, out, 64, BLOCK=64)
+print(x.sum().item())
+torch.compile(lambda y: y * 2 + 1)(x)
+print(x.sum().item())
+print(out.sum().item())""").ends(0)
+    said.check(said.out == "2016.0\n2016.0\n1.0\n", "only what is written is unknown: 1.0 is the answer to that")
+
+
 def case_refused():
     """What the interpreter does not compute, and a kernel in a graph, is refused in one line; the same process computes and compiles other kernels."""
     said = program("""
