@@ -135,7 +135,7 @@ def packed(work: Path, binary: Path) -> None:
     check(re.search(r"^numbers-r2 .* 0 +\d+ variants with the same bits, 0 within the model, 0 different", run.stdout, re.M) is not None, f"the same numbers: {run.stdout}")
     taken = {path for log in work.glob("loader*") for path in re.findall(r"calling init: (\S+)", log.read_text(errors="replace"))}
     check(not any("libmpi" in path for path in taken), "it needs no MPI")
-    for name in ("libzmq.so", "libcudart.so", "libtidemark_numbers.so"):
+    for name in ("libzmq.so", "libcudart.so", "libtidemark_operators.so"):
         places = {str(Path(path).parent) for path in taken if name in path}
         check(bool(places) and all(place.startswith(str(root)) for place in places), f"{name} is the carried one: {places}")
     check(str(root / "build" / binary.parent.name / "staged" / "libnccl.so.2") in taken, f"the staged NCCL is carried: {sorted(p for p in taken if 'nccl' in p)}")

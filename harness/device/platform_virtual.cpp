@@ -8,7 +8,7 @@
 #include "harness/device/settings.h"
 #include "harness/device/spans.h"
 #include "harness/virtual/device/control.h"
-#include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/operators/layer.h"
 #include "harness/virtual/race/control.h"
 
 namespace tidemark {
@@ -128,14 +128,14 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
   // The operator layer is a library of its own, beside the virtual ones; it is loaded when first
   // wanted.
   static void install_numbers(const char* mode, bool races) {
-    static void* library = dlopen("libtidemark_numbers.so", RTLD_NOW | RTLD_GLOBAL);
+    static void* library = dlopen("libtidemark_operators.so", RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr)
       throw std::runtime_error(std::string("the operator layer cannot be loaded: ") + dlerror());
-    static auto* install = find<decltype(::tidemark_numbers_install)>("tidemark_numbers_install");
-    static auto* error = find<decltype(::tidemark_numbers_error)>("tidemark_numbers_error");
+    static auto* install = find<decltype(::tidemark_layer_install)>("tidemark_layer_install");
+    static auto* error = find<decltype(::tidemark_layer_error)>("tidemark_layer_error");
     if (install == nullptr || error == nullptr)
-      throw std::runtime_error("libtidemark_numbers.so is not the operator layer");
-    static auto* current = find<decltype(::tidemark_numbers_mode)>("tidemark_numbers_mode");
+      throw std::runtime_error("libtidemark_operators.so is not the operator layer");
+    static auto* current = find<decltype(::tidemark_layer_mode)>("tidemark_layer_mode");
     // Entering a mode takes as long as a small variant: only where something changes.
     static bool watched = false;
     if (current != nullptr && std::string(current()) == mode && watched == races) return;

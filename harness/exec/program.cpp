@@ -79,7 +79,7 @@ std::optional<fs::path> python_of(const fs::path& program) {
 Libraries own_libraries(const fs::path& folder) {
   Libraries own;
   own.torch = nlohmann::json::parse(std::ifstream(folder / "python" / "built.json")).at("torch");
-  own.layer = folder / "libtidemark_numbers.so";
+  own.layer = folder / "libtidemark_operators.so";
   for (const auto& file : fs::directory_iterator(folder)) {
     if (file.path().filename().string().find(".so.") != std::string::npos)
       own.preloaded.push_back(file.path());

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <shared_mutex>
 
-#include "harness/device/operators.h"
+#include "harness/device/layer.h"
 #include "harness/device/platform.h"
 #include "harness/device/workspaces.h"
 
@@ -145,7 +145,7 @@ void AllocatorTrace::settle_now() {
 void AllocatorTrace::allocated_one(const TraceEntry& entry, BlockChange& change) {
   requested_ += change.bytes;
   change.owner = static_cast<std::uint32_t>(owners_.size());
-  change.op = ops_[operators::current()];
+  change.op = ops_[layer::current()];
   owners_.push_back({category_now, change.op, stream(entry.stream_), false, {}, {}});
   unsettled_ = true;
 }

@@ -7,7 +7,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "harness/device/operators.h"
+#include "harness/device/layer.h"
 #include "harness/device/platform.h"
 #include "harness/measure/allocator_trace.h"
 
@@ -59,7 +59,7 @@ struct Recorder::State {
 
   // Operators are followed where blocks are made that may be alive at the last step's peak: while
   // the program is built (parameters), in its first step (optimizer state) and in its last.
-  void watch(bool on) const { operators::follow(on && (closely || every_event), on_returned); }
+  void watch(bool on) const { layer::follow(on && (closely || every_event), on_returned); }
 };
 
 Recorder::Recorder(const Trial& trial, bool closely, bool every_event)

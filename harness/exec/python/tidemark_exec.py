@@ -141,11 +141,11 @@ def begin(torch):
         layer = ctypes.CDLL(os.environ["TIDEMARK_EXEC_LAYER"], mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         stop(f"the operator layer cannot be loaded into torch {torch.__version__}: {error}")
-    layer.tidemark_numbers_error.restype = ctypes.c_char_p
+    layer.tidemark_layer_error.restype = ctypes.c_char_p
     mode = os.environ.get("TIDEMARK_MODE")
     mode = mode if mode in ("math", "known") else "cost"
-    if layer.tidemark_numbers_install(mode.encode()) != 0:
-        stop("no operator layer: " + layer.tidemark_numbers_error().decode())
+    if layer.tidemark_layer_install(mode.encode()) != 0:
+        stop("no operator layer: " + layer.tidemark_layer_error().decode())
     tidemark_answers.name_cudnn(getattr(torch._C, "_cudnn", None))
     if os.environ.get("TIDEMARK_EXEC_ALONE"):
         sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))

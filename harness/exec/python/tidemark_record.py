@@ -36,8 +36,8 @@ class Places:
         self.program, self.layer, self.numbers = program, layer, {}
         self.lock = threading.Lock()
         self.listener = ctypes.CFUNCTYPE(ctypes.c_int)(self.number)
-        layer.tidemark_numbers_on_place(self.listener)
-        atexit.register(layer.tidemark_numbers_on_place, None)
+        layer.tidemark_layer_on_place(self.listener)
+        atexit.register(layer.tidemark_layer_on_place, None)
 
     def number(self):
         frame = self.program.frame(1)
@@ -48,7 +48,7 @@ class Places:
             if place not in self.numbers:
                 self.numbers[place] = len(self.numbers)
                 name = f"{frame.f_code.co_name} {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-                self.layer.tidemark_numbers_place_name(self.numbers[place], name.encode())
+                self.layer.tidemark_layer_place_name(self.numbers[place], name.encode())
             return self.numbers[place]
 
 
@@ -63,8 +63,8 @@ class Events:
         self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
         self.modelled = ctypes.CDLL(None).tidemark_modelled
         self.modelled.restype = ctypes.c_size_t
-        layer.tidemark_numbers_on_event(self.listener)
-        atexit.register(layer.tidemark_numbers_on_event, None)
+        layer.tidemark_layer_on_event(self.listener)
+        atexit.register(layer.tidemark_layer_on_event, None)
 
     def add(self, operation, answer, decides):
         frame = self.program.frame(1)

@@ -62,7 +62,7 @@ def libraries_for(folder, version, cuda):
         except ImportError as error:
             raise RuntimeError(f"its virtual libraries are compiled from tidemark's sources, and these are not in {own['source']}") from error
         place, libraries = prepare.prepare(folder, version, cuda, own, lambda text: print(text, end="", file=sys.stderr, flush=True))
-    return {"torch": version, "cuda": cuda, "folder": folder, "layer": os.path.join(place, "libtidemark_numbers.so"), "libraries": libraries}
+    return {"torch": version, "cuda": cuda, "folder": folder, "layer": os.path.join(place, "libtidemark_operators.so"), "libraries": libraries}
 
 
 def check():

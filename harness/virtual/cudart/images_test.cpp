@@ -3,7 +3,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 
-#include "harness/virtual/numbers/testing.h"
+#include "harness/virtual/operators/testing.h"
 
 namespace at::cuda {
 void clearCublasWorkspaces();  // CUDAContextLight.h, which includes cuBLAS's own headers
@@ -11,7 +11,7 @@ void clearCublasWorkspaces();  // CUDAContextLight.h, which includes cuBLAS's ow
 
 namespace {
 
-using tidemark::numbers::message;
+using tidemark::operators::message;
 
 struct Images : testing::Test {
   void SetUp() override {

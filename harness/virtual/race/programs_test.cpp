@@ -2,7 +2,7 @@
 // would be right as well; and its corrected twin is clean.
 #include <nlohmann/json.hpp>
 
-#include "harness/virtual/numbers/numbers.h"
+#include "harness/virtual/operators/layer.h"
 #include "harness/virtual/race/control.h"
 #include "harness/virtual/race/testing.h"
 
@@ -26,7 +26,7 @@ using Case = std::tuple<Program, const char*, const char*>;  // and mode, schedu
 
 class Programs : public ::testing::TestWithParam<Case> {
  protected:
-  static void TearDownTestSuite() { EXPECT_EQ(0, tidemark_numbers_install("off")); }
+  static void TearDownTestSuite() { EXPECT_EQ(0, tidemark_layer_install("off")); }
   static nlohmann::json races_of(bool right) {
     const auto& [program, mode, schedule] = GetParam();
     at::globalContext().lazyInitDevice(at::kCUDA);
@@ -35,8 +35,8 @@ class Programs : public ::testing::TestWithParam<Case> {
     EXPECT_EQ(0, tidemark_device_set_schedule(schedule));
     tidemark_device_set_data(std::string(mode) == "math");
     tidemark_races_detect(1);
-    if (std::string(tidemark_numbers_mode()) != mode) {
-      EXPECT_EQ(0, tidemark_numbers_install(mode)) << tidemark_numbers_error();
+    if (std::string(tidemark_layer_mode()) != mode) {
+      EXPECT_EQ(0, tidemark_layer_install(mode)) << tidemark_layer_error();
     }
     tidemark_races_phase(program.name);
     {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "harness/virtual/device/immortal.h"
-#include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/recorder/recording.h"
 
 namespace tidemark::recorder {
@@ -103,7 +103,7 @@ void end(const at::RecordFunction& call, at::ObserverContext* context) {
 void follow_nodes() {
   static std::once_flag once;
   std::call_once(once, [] {
-    if (numbers::device.on_node != nullptr) numbers::device.on_node(&note_node);
+    if (operators::device.on_node != nullptr) operators::device.on_node(&note_node);
     at::addGlobalCallback(
         at::RecordFunctionCallback(&begin, &end).scopes({at::RecordScope::BACKWARD_FUNCTION}));
   });

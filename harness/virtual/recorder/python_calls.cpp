@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/virtual/numbers/device_calls.h"
+#include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/recorder/backward.h"
 #include "harness/virtual/recorder/modules.h"
 #include "harness/virtual/recorder/python_symbol.h"
@@ -175,7 +175,7 @@ Object phase_end(Object, const Object* arguments, ssize_t count) {
 
 Object device_now(Object, const Object*, ssize_t count) {
   if (!has(count, 0, "device_now()")) return nullptr;
-  return python.integer(tidemark::numbers::device.now());
+  return python.integer(tidemark::operators::device.now());
 }
 
 constexpr std::array<Definition, 10> kDefinitions{{

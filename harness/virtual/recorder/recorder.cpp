@@ -9,8 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "harness/virtual/numbers/device_calls.h"
-#include "harness/virtual/numbers/gathers.h"
+#include "harness/virtual/operators/device_calls.h"
+#include "harness/virtual/operators/gathers.h"
 #include "harness/virtual/recorder/backward.h"
 #include "harness/virtual/recorder/recording.h"
 
@@ -47,13 +47,13 @@ void settle(State& state) {
 
 // cuBLAS's workspaces, which PyTorch allocates in the operator that multiplies first.
 void label_workspaces(State& state) {
-  if (numbers::device.workspaces == nullptr) return;
+  if (operators::device.workspaces == nullptr) return;
   // cuBLASLt's are kept between products.
   constexpr bool kKeepsLt = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8;
   std::array<const void*, 256> addresses{};
   const std::size_t count =
       std::min(addresses.size(),
-               numbers::device.workspaces(addresses.data(), addresses.size(), kKeepsLt ? 1 : 0));
+               operators::device.workspaces(addresses.data(), addresses.size(), kKeepsLt ? 1 : 0));
   const std::lock_guard lock(state.mutex);
   for (std::size_t i = 0; i < count; ++i)
     state.label(reinterpret_cast<std::uintptr_t>(addresses[i]), "cuBLAS workspaces", "");
@@ -102,7 +102,7 @@ EXPORTED int tidemark_record_follow() {
     followed = true;
     if (state->history) {
       follow_nodes();
-      tidemark::numbers::note_gathers();
+      tidemark::operators::note_gathers();
     }
     return 0;
   } catch (const std::exception& error) {

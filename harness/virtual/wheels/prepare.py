@@ -27,10 +27,10 @@ import make_stubs  # noqa: E402
 import rest  # noqa: E402
 import shipped  # noqa: E402
 
-LAYER, REST = "libtidemark_numbers.so", "libtidemark_rest.so.1"
+LAYER, REST = "libtidemark_operators.so", "libtidemark_rest.so.1"
 UNIT = 12  # files of the layer that are compiled together, as in the build
 HEADERS = ("<ATen/ATen.h>", "<c10/cuda/CUDACachingAllocator.h>", "<c10/cuda/CUDAStream.h>")  # that the build has precompiled
-COMPILED = ("blas", "cudart", "numbers", "recorder", "stubs")
+COMPILED = ("blas", "cudart", "operators", "recorder", "stubs")
 NVIDIA = re.compile(r"lib(cu|nv|nccl)\w*\.so")
 
 
@@ -245,7 +245,7 @@ class Compiler:
         return [self.start(path, os.path.join(work, os.path.basename(path) + ".o"), visible) for path in files]
 
     def start_layer(self, work):
-        files = [path for path in files_of(["numbers/*.cpp", "recorder/*.cpp"]) if not os.path.basename(path).startswith("sweep_")]
+        files = [path for path in files_of(["operators/*.cpp", "recorder/*.cpp"]) if not os.path.basename(path).startswith("sweep_")]
         started = []
         for i in range(0, len(files), UNIT):
             unit = os.path.join(work, f"layer{i // UNIT}.cpp")

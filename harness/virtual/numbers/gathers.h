@@ -1,9 +1,0 @@
-// Outputs of all-gathers and the shards that they are gathered from, for the record of the process.
-#pragma once
-
-namespace tidemark::numbers {
-
-/// All-gathers on CUDA are noted from now on (../recorder/recorder.h). Called once.
-void note_gathers();
-
-}  // namespace tidemark::numbers

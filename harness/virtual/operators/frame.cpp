@@ -1,0 +1,19 @@
+#include "harness/virtual/operators/frame.h"
+
+#include <algorithm>
+
+#include "harness/virtual/operators/alias.h"
+
+namespace tidemark::operators {
+
+bool Frame::knows(const at::Tensor& tensor) const {
+  if (is_sparse(tensor))
+    return std::ranges::all_of(parts_of(tensor),
+                               [&](const at::Tensor& part) { return knows(part); });
+  return std::any_of(arguments.begin(), arguments.end(), [&](const c10::IValue& argument) {
+    return !all_tensors(argument,
+                        [&](const at::Tensor& other) { return !tensor.is_alias_of(other); });
+  });
+}
+
+}  // namespace tidemark::operators

@@ -1,0 +1,258 @@
+#include "harness/virtual/operators/policies.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "harness/virtual/device/address_space.h"
+#include "harness/virtual/operators/alias.h"
+#include "harness/virtual/operators/device_calls.h"
+#include "harness/virtual/operators/frame.h"
+#include "harness/virtual/operators/layer.h"
+#include "harness/virtual/operators/operators.h"
+#include "harness/virtual/operators/values.h"
+
+namespace tidemark::operators {
+namespace {
+using Values = std::vector<c10::IValue>;
+
+// The answer for an unknown floating-point value: finite, not zero, and its own inverse, square and
+// root.
+constexpr double kFinite = 1.0;
+constexpr const char* kHowToSay =
+    ": run it in math, or say it in TIDEMARK_SIZES (tidemark exec --sizes balanced, or 50%)";
+
+std::atomic<void (*)(const char*, const char*, int)> listener{nullptr};
+
+struct Sizes {
+  bool balanced = false;
+  std::optional<double> part;
+};
+Sizes& sizes() {
+  static Sizes one;
+  return one;
+}
+
+// False: too large to be kept.
+bool fill(const c10::IValue& output, const at::Scalar& value) {
+  const at::Tensor& tensor = output.toTensor();
+  if (!tensor.is_cuda() || !within_limit(tensor)) return false;
+  host_alias(tensor).fill_(value);
+  mark(tensor, true);
+  return true;
+}
+
+void all(const Signature& signature, const Values&, const Values& outputs) {
+  if (fill(outputs[0], true)) tell(signature.name, "yes", true);
+}
+void any(const Signature& signature, const Values&, const Values& outputs) {
+  if (fill(outputs[0], false))
+    asks_for_errors ? tell("_linalg_check_errors", "no error") : tell(signature.name, "no", true);
+}
+void none(const Signature& signature, const Values& arguments, const Values& outputs) {
+  if (arguments[0].toTensor().is_floating_point() && fill(outputs[0], false))
+    tell(signature.name, "finite");
+}
+
+bool same_elements(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && a.is_cuda() && a.is_alias_of(b) &&
+         a.storage_offset() == b.storage_offset() && a.scalar_type() == b.scalar_type() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+bool holds(const std::string& comparison, double a, double b) {
+  if (comparison == "eq") return a == b;
+  if (comparison == "ne") return a != b;
+  if (comparison == "lt") return a < b;
+  if (comparison == "le") return a <= b;
+  if (comparison == "gt") return a > b;
+  return a >= b;
+}
+// An unknown value is finite: x == x (isnan, isfinite), x < inf and their like have an answer.
+void compare(const Signature& signature, const Values& arguments, const Values& outputs) {
+  constexpr std::size_t kPrefix = 6;  // "aten::"
+  const std::string what = signature.name.substr(kPrefix, 2);
+  const at::Tensor self = arguments[0].toTensor();
+  std::optional<bool> known;
+  if (arguments[1].isTensor()) {
+    const at::Tensor other = arguments[1].toTensor();
+    if (same_elements(self, other)) known = holds(what, kFinite, kFinite);
+    if (other.is_cpu() && other.dim() == 0 && self.is_floating_point() &&
+        !std::isfinite(other.item<double>()))
+      known = holds(what, kFinite, other.item<double>());
+  } else if (self.is_floating_point() && arguments[1].isScalar() &&
+             !arguments[1].toScalar().isComplex() &&
+             !std::isfinite(arguments[1].toScalar().to<double>())) {
+    known = holds(what, kFinite, arguments[1].toScalar().to<double>());
+  }
+  if (known && fill(outputs[0], *known)) tell(signature.name, "finite");
+}
+
+// _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale): found_inf is raised where
+// there is an overflow, so it stays as it is, or is 0 if it was not set.
+void no_overflow(const Signature& signature, const Values& arguments, const Values&) {
+  if (!is_known(arguments[1].toTensor())) fill(arguments[1], 0);
+  tell(signature.name, "no overflow");
+}
+
+void balanced(const at::Tensor& indices, std::int64_t choices, std::int64_t dim,
+              const std::string& name) {
+  if (!sizes().balanced || choices == 0 || indices.numel() == 0 || !within_limit(indices)) return;
+  const at::Tensor last =
+      indices.dim() == 0 ? host_alias(indices).view({1}) : host_alias(indices).movedim(dim, -1);
+  last.copy_(at::arange(indices.numel(), at::kLong).remainder_(choices).view(last.sizes()));
+  mark(indices, true);
+  tell(name, "balanced");
+}
+// (self, k, dim, ...) or (self, stable, dim, descending) -> (values, indices)
+void topk(const Signature& signature, const Values& arguments, const Values& outputs) {
+  const at::Tensor self = arguments[0].toTensor();
+  const std::int64_t dim = arguments[2].toInt();
+  if (self.dim() > 0) balanced(outputs[1].toTensor(), self.size(dim), dim, signature.name);
+}
+// (self, dim, keepdim) -> (values, indices): one index of each row, the rows in turn
+void extreme(const Signature& signature, const Values& arguments, const Values& outputs) {
+  const at::Tensor self = arguments[0].toTensor(), indices = outputs.back().toTensor();
+  if (self.dim() == 0) return;
+  const std::int64_t choices =
+      arguments[1].isNone() ? self.numel() : self.size(arguments[1].toInt());
+  balanced(indices, choices, -1, signature.name);
+}
+void multinomial(const Signature& signature, const Values& arguments, const Values& outputs) {
+  balanced(outputs[0].toTensor(), arguments[0].toTensor().size(-1), -1, signature.name);
+}
+
+// How many of the bools of a row are true: the part that TIDEMARK_SIZES says.
+void count(const Signature& signature, const Values& arguments, const Values& outputs) {
+  const at::Tensor self = arguments[0].toTensor(), output = outputs[0].toTensor();
+  if (self.scalar_type() != at::kBool || output.numel() == 0) return;
+  const auto chosen = chosen_of(self.numel() / output.numel());
+  if (chosen && fill(outputs[0], *chosen)) tell(signature.name, "a part of the elements");
+}
+
+// (tensors, dim): a part of the result has what is known of its tensor, as after a copy. Where the
+// parts lie in one piece each.
+void cat(const Signature&, const Values& arguments, const Values& outputs) {
+  const at::Tensor result = outputs[0].toTensor();
+  if (result.numel() == 0 || !result.is_contiguous()) return;
+  const std::int64_t dim = at::maybe_wrap_dim(arguments[1].toInt(), result.dim());
+  if (c10::multiply_integers(result.sizes().slice(0, static_cast<std::size_t>(dim))) != 1) return;
+  auto* to = static_cast<char*>(result.mutable_data_ptr());
+  for (const at::Tensor& part : arguments[0].toTensorVector()) {
+    const auto bytes = static_cast<std::size_t>(part.numel()) * result.element_size();
+    if (part.is_contiguous() && part.scalar_type() == result.scalar_type() && bytes > 0)
+      device.copy_known(to, part.const_data_ptr(), bytes);
+    to += bytes;
+  }
+}
+
+}  // namespace
+
+void tell(const std::string& operation, const std::string& answer, bool decides) {
+  if (auto* const listening = listener.load())
+    listening(operation.c_str(), answer.c_str(), decides);
+}
+
+Policy policy(const std::string& name) {
+  static const auto* table = [] {
+    auto* made = new std::unordered_map<std::string, Policy>{
+        {"aten::_amp_foreach_non_finite_check_and_unscale_", no_overflow},
+        {"aten::cat", cat},
+        {"aten::isnan", none},
+        {"aten::isposinf", none},
+        {"aten::isneginf", none},
+        {"aten::topk", topk},
+        {"aten::sort.stable", topk},
+        {"aten::max.dim", extreme},
+        {"aten::min.dim", extreme},
+        {"aten::argmax", extreme},
+        {"aten::argmin", extreme},
+        {"aten::multinomial", multinomial},
+        {"aten::sum", count},
+        {"aten::sum.dim_IntList", count},
+        {"aten::count_nonzero.dim_IntList", count}};
+    for (const char* overload :
+         {"", ".dim", ".dims", ".out", ".dims_out", ".all_out", ".any_out"}) {
+      (*made)[std::string("aten::all") + overload] = all;
+      (*made)[std::string("aten::any") + overload] = any;
+    }
+    for (const char* what : {"eq", "ne", "lt", "le", "gt", "ge"}) {
+      for (const char* overload : {".Tensor", ".Scalar", ".Tensor_out", ".Scalar_out"})
+        (*made)[std::string("aten::") + what + overload] = compare;
+    }
+    return made;
+  }();
+  const auto found = table->find(name);
+  return found == table->end() ? nullptr : found->second;
+}
+
+std::optional<std::int64_t> chosen_of(std::int64_t elements) {
+  if (!sizes().part) return std::nullopt;
+  return static_cast<std::int64_t>(*sizes().part / 100 * static_cast<double>(elements));
+}
+
+void read_sizes() {
+  Sizes read;
+  const char* value = std::getenv("TIDEMARK_SIZES");
+  const std::string text = value ? value : "";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string word = text.substr(at, text.find(',', at) - at);
+    at += word.size() + 1;
+    char* end = nullptr;
+    const double part = std::strtod(word.c_str(), &end);
+    if (word == "balanced") {
+      read.balanced = true;
+    } else if (end != word.c_str() && std::string(end) == "%" && part >= 0 && part <= 100) {
+      read.part = part;
+    } else {
+      throw std::runtime_error("TIDEMARK_SIZES=" + text + ": balanced, N% (0 to 100), or both");
+    }
+  }
+  sizes() = read;
+}
+
+void refuse_size(const std::string& operation) {
+  TORCH_CHECK(false, "the size of ", operation, " depends on values that are not known", kHowToSay);
+}
+
+at::Scalar answer_item(at::ScalarType type) {
+  if (at::isComplexType(type)) return c10::complex<double>(kFinite, 0);
+  if (at::isFloatingType(type)) return kFinite;
+  TORCH_CHECK(type == at::kBool, "a value of type ", type,
+              " that is not known is read on the host (mode known)", kHowToSay);
+  return false;
+}
+
+void answer_copy(const std::string& operation, const at::Tensor& to, at::ScalarType type) {
+  const at::Scalar value = answer_item(type);
+  tell(operation, type == at::kBool ? "False" : "1.0", type == at::kBool);
+  // Programs offload gigabytes to pinned memory: only its first pages are written, the others
+  // become zero and take no memory.
+  constexpr std::size_t kWritten = 64 << 10;
+  if (to.nbytes() <= (std::size_t{1} << 20) || !to.is_contiguous() || !to.is_pinned()) {
+    to.fill_(value);
+    return;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(to.mutable_data_ptr());
+  const std::uintptr_t end = begin + to.nbytes();
+  const std::uintptr_t first =
+                           (begin + kWritten + device::kPage - 1) / device::kPage * device::kPage,
+                       last = end / device::kPage * device::kPage;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  const auto head = static_cast<std::int64_t>((first - begin) / to.element_size());
+  const auto tail = static_cast<std::int64_t>((last - begin) / to.element_size());
+  const at::Tensor flat = to.view({-1});
+  flat.narrow(0, 0, head).fill_(value);
+  flat.narrow(0, tail, flat.numel() - tail).fill_(value);
+}
+
+}  // namespace tidemark::operators
+
+extern "C" [[gnu::visibility("default")]] void tidemark_layer_on_event(
+    void (*event)(const char* operation, const char* answer, int decides)) {
+  tidemark::operators::listener = event;
+}
