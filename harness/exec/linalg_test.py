@@ -24,6 +24,30 @@ print("zeros", (drawn == 0).sum().item(), "mean", round(drawn.float().mean().ite
     said.check(said.out == "zeros 0 mean 1.0\n", "no zeros")
 
 
+def case_nested():
+    """Sequences of different lengths: as each alone, and an encoder that takes its padding away, whose fused kernel the CPU has not."""
+    encoder = """
+encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True), 2).cuda().eval()
+padding = torch.arange(10, device="cuda").expand(2, 10) >= torch.tensor([[10], [6]], device="cuda")
+with torch.no_grad():
+    print(tuple(encoder(torch.randn(2, 10, 64, device="cuda"), src_key_padding_mask=padding).shape))"""
+    said = python(encoder).ends(0)
+    said.check(said.out == "(2, 10, 64)\n", "the shape of the output")
+    python(encoder, "--mode", "math").ends(1, "aten::_transformer_encoder_layer_fwd has no numbers")
+    for mode in ("known", "math"):
+        said = python("""
+from torch.nn import functional as F
+x = torch.nested.nested_tensor([torch.randn(5, 64), torch.randn(9, 64)], layout=torch.jagged, device="cuda", requires_grad=True)
+heads = x.unflatten(-1, (4, 16)).transpose(1, 2)
+F.scaled_dot_product_attention(heads, heads, heads).values().square().sum().backward()
+for part, gradient in zip(x.detach().unbind(), x.grad.unbind()):
+    alone = part.clone().requires_grad_()
+    heads = alone.view(1, -1, 4, 16).transpose(1, 2)
+    F.scaled_dot_product_attention(heads, heads, heads).square().sum().backward()
+    print(torch.allclose(gradient, alone.grad, rtol=1e-5, atol=1e-5))""", "--mode", mode).ends(0)
+        said.check(said.out == "True\nTrue\n", "the gradients")
+
+
 def case_dense():
     """Every operator of torch.linalg on matrices at random, of every type, as on the CPU."""
     said = Said("--mode", "math", "--", sys.executable, HERE / "linalg_numbers.py", 12).ends(0)

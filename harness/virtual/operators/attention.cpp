@@ -1,5 +1,7 @@
 #include "harness/virtual/operators/attention.h"
 
+#include <ATen/TensorIndexing.h>
+
 #include <limits>
 
 namespace tidemark::operators {
@@ -77,6 +79,70 @@ AttentionGradients attention_backward(const Attention& a, const at::Tensor& grad
   result.value =
       sum_of_heads(at::matmul(dropped.transpose(-2, -1), go), a.value).to(a.value.scalar_type());
   result.bias = grad_s.to(a.query.scalar_type());
+  return result;
+}
+
+namespace {
+
+// Calls `each` with every sequence that has queries, and its places.
+void for_each_sequence(const Packed& packed, const auto& each) {
+  const at::Tensor q = packed.begins_q.to(at::kLong), k = packed.begins_k.to(at::kLong);
+  for (std::int64_t i = 0; i + 1 < q.numel(); ++i) {
+    const at::indexing::Slice queries(q[i].item<std::int64_t>(), q[i + 1].item<std::int64_t>()),
+        keys(k[i].item<std::int64_t>(), k[i + 1].item<std::int64_t>());
+    const auto of = [](const at::Tensor& tensor, const at::indexing::Slice& part) {
+      return tensor.index({at::indexing::Slice(), at::indexing::Slice(), part});
+    };
+    Attention one = packed.all;
+    one.query = of(packed.all.query, queries);
+    one.key = of(packed.all.key, keys);
+    one.value = of(packed.all.value, keys);
+    one.random.offset += static_cast<std::uint64_t>(i);  // other elements drop out in each
+    if (packed.to_the_end) one.diagonal = one.key.size(2) - one.query.size(2);
+    if (one.query.size(2) > 0) each(i, one, queries, keys);
+  }
+}
+
+// The part of a logsumexp that is a sequence's: [1, H, S].
+at::Tensor of_sequence(const at::Tensor& logsumexp, std::int64_t i,
+                       const at::indexing::Slice& queries, std::int64_t count) {
+  if (logsumexp.dim() == 2) return logsumexp.index({at::indexing::Slice(), queries}).unsqueeze(0);
+  return logsumexp[i].slice(-1, 0, count).unsqueeze(0);
+}
+
+}  // namespace
+
+AttentionResult attention_forward(const Packed& packed, at::IntArrayRef logsumexp_sizes) {
+  const Attention& all = packed.all;
+  AttentionResult result;
+  result.output =
+      at::zeros({1, all.query.size(1), all.query.size(2), all.value.size(3)}, all.query.options());
+  result.logsumexp =
+      at::full(logsumexp_sizes, infinity, all.query.options().dtype(accumulation(all.query)));
+  for_each_sequence(packed, [&](std::int64_t i, const Attention& one, const auto& queries, auto&) {
+    const AttentionResult r = attention_forward(one);
+    result.output.index_put_({at::indexing::Slice(), at::indexing::Slice(), queries}, r.output);
+    if (result.logsumexp.numel() > 0)
+      of_sequence(result.logsumexp, i, queries, one.query.size(2)).copy_(r.logsumexp);
+  });
+  return result;
+}
+
+AttentionGradients attention_backward(const Packed& packed, const at::Tensor& grad,
+                                      const at::Tensor& output, const at::Tensor& logsumexp) {
+  const Attention& all = packed.all;
+  AttentionGradients result{
+      at::zeros_like(all.query), at::zeros_like(all.key), at::zeros_like(all.value), {}};
+  using at::indexing::Slice;
+  for_each_sequence(
+      packed, [&](std::int64_t i, const Attention& one, const Slice& queries, const Slice& keys) {
+        const auto g = attention_backward(one, grad.index({Slice(), Slice(), queries}),
+                                          output.index({Slice(), Slice(), queries}),
+                                          of_sequence(logsumexp, i, queries, one.query.size(2)));
+        result.query.index_put_({Slice(), Slice(), queries}, g.query);
+        result.key.index_put_({Slice(), Slice(), keys}, g.key);
+        result.value.index_put_({Slice(), Slice(), keys}, g.value);
+      });
   return result;
 }
 

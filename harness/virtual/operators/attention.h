@@ -33,4 +33,16 @@ AttentionResult attention_forward(const Attention& a);
 AttentionGradients attention_backward(const Attention& a, const at::Tensor& grad,
                                       const at::Tensor& output, const at::Tensor& logsumexp);
 
+/// Sequences of different lengths, end to end in one batch: sequence i has the queries from
+/// begins_q[i] to begins_q[i + 1], and the keys likewise (int32 [sequences + 1]).
+struct Packed {
+  Attention all;  // B = 1, S and T of all sequences together
+  at::Tensor begins_q, begins_k;
+  bool to_the_end = false;  // the diagonal of each sequence: its last query sees its last key
+};
+/// logsumexp has these sizes: [H, S], or [sequences, H, longest] with +inf behind each sequence.
+AttentionResult attention_forward(const Packed& packed, at::IntArrayRef logsumexp_sizes);
+AttentionGradients attention_backward(const Packed& packed, const at::Tensor& grad,
+                                      const at::Tensor& output, const at::Tensor& logsumexp);
+
 }  // namespace tidemark::operators

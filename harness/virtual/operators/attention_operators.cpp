@@ -21,6 +21,10 @@ at::Tensor swapped(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 
 at::Tensor as_it_is(const at::Tensor& tensor) { return tensor; }
 
+// [S, H, D] of all sequences <-> [1, H, S, D]
+at::Tensor as_batch(const at::Tensor& tensor) { return tensor.unsqueeze(0).transpose(1, 2); }
+at::Tensor end_to_end(const at::Tensor& batch) { return batch.transpose(1, 2).squeeze(0); }
+
 // Sizes in the operators whose query, key and value are the arguments from `first` on; `order`
 // brings them to [B, H, S, D].
 Attention attention(const HostCall& call, at::Tensor (*order)(const at::Tensor&), std::size_t first,
@@ -73,20 +77,23 @@ void flash(HostCall& call) {
 //  unused, debug)
 void flash_layer(HostCall& call) {
   auto& s = call.stack;
-  refuse(tensor_at(call, 3).defined() || tensor_at(call, 13).defined(), call,
-         "sequences of different lengths");
+  refuse(tensor_at(call, 13).defined(), call, "seqused_k");
   refuse(tensor_at(call, 14).defined(), call, "alibi_slopes");
   refuse(s[9].toBool(), call, "return_debug_mask");
-  Attention a = attention(call, swapped, 0, 10, 7);
+  const bool packed = tensor_at(call, 3).defined();
+  Attention a = attention(call, packed ? as_batch : swapped, 0, 10, 7);
   a.random = call.random;
   a.causal = s[8].toBool();
   a.diagonal = to_the_end(a);
   a.left = window(s[11]);
   a.right = window(s[12]);
-  const AttentionResult r = attention_forward(a);
+  const AttentionResult r =
+      packed ? attention_forward(Packed{a, tensor_at(call, 3), tensor_at(call, 4), true},
+                                 call.outputs[1].toTensor().sizes())
+             : attention_forward(a);
   const at::Tensor none;
-  give(call, swapped(r.output), r.logsumexp, a.dropout > 0 ? as_tensor(call.random) : none, none,
-       none);
+  give(call, packed ? end_to_end(r.output) : swapped(r.output), r.logsumexp,
+       a.dropout > 0 ? as_tensor(call.random) : none, none, none);
 }
 
 // (grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
@@ -95,14 +102,21 @@ void flash_layer(HostCall& call) {
 template <at::Tensor (*order)(const at::Tensor&)>
 void flash_backward(HostCall& call) {
   auto& s = call.stack;
-  refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
-  Attention a = attention(call, order, 1, 14, 10);
+  const bool packed = tensor_at(call, 6).defined();
+  refuse(packed && s.size() == 15, call, "sequences of different lengths");
+  Attention a = attention(call, packed ? as_batch : order, 1, 14, 10);
   a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
   a.causal = s[11].toBool();
   a.diagonal = to_the_end(a);
   if (s.size() > 15) {
     a.left = window(s[15]);
     a.right = window(s[16]);
+  }
+  if (packed) {
+    const auto g = attention_backward(Packed{a, tensor_at(call, 6), tensor_at(call, 7), true},
+                                      as_batch(tensor_at(call, 0)), as_batch(tensor_at(call, 4)),
+                                      tensor_at(call, 5));
+    return give(call, end_to_end(g.query), end_to_end(g.key), end_to_end(g.value));
   }
   const auto g = attention_backward(a, order(tensor_at(call, 0)), order(tensor_at(call, 4)),
                                     tensor_at(call, 5));
@@ -208,16 +222,23 @@ std::int64_t diagonal(const c10::IValue& mask_type, const Attention& a) {
 //  max_k)
 void efficient_layer(HostCall& call) {
   auto& s = call.stack;
-  refuse(tensor_at(call, 4).defined() || tensor_at(call, 12).defined(), call,
-         "sequences of different lengths");
+  const bool packed = tensor_at(call, 4).defined();
+  refuse(tensor_at(call, 12).defined(), call, "seqlen_k");
+  refuse(packed && tensor_at(call, 3).defined(), call, "a bias for sequences end to end");
   refuse(!s[13].isNone() && s[13].toInt() > 0, call, "window_size");
   Attention a = attention(call, swapped, 0, 11, 8);
   a.bias = tensor_at(call, 3);
   a.random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor());
   a.causal = causal(s[9]);
   a.diagonal = diagonal(s[9], a);
-  const AttentionResult r = attention_forward(a);
   const at::Tensor none;
+  if (packed) {
+    const AttentionResult r =
+        attention_forward(Packed{a, tensor_at(call, 4), tensor_at(call, 5), s[9].toInt() == 2},
+                          call.outputs[1].toTensor().sizes());
+    return give(call, swapped(r.output), r.logsumexp, none, none, call.outputs[4], call.outputs[5]);
+  }
+  const AttentionResult r = attention_forward(a);
   give(call, swapped(r.output), padded(r.logsumexp, call.outputs[1].toTensor()), none, none,
        a.query.size(2), a.key.size(2));
 }
@@ -227,13 +248,20 @@ void efficient_layer(HostCall& call) {
 //  custom_mask_type, bias_requires_grad, scale, num_splits_key, window_size, shared_storage_dqdkdv)
 void efficient_layer_backward(HostCall& call) {
   auto& s = call.stack;
-  refuse(tensor_at(call, 6).defined(), call, "sequences of different lengths");
+  const bool packed = tensor_at(call, 6).defined();
+  refuse(packed && tensor_at(call, 4).defined(), call, "a bias for sequences end to end");
   refuse(!s[18].isNone() && s[18].toInt() > 0, call, "window_size");
   Attention a = attention(call, swapped, 1, 16, 11);
   a.bias = tensor_at(call, 4);
   a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
   a.causal = causal(s[14]);
   a.diagonal = diagonal(s[14], a);
+  if (packed) {
+    const auto g = attention_backward(
+        Packed{a, tensor_at(call, 6), tensor_at(call, 7), s[14].toInt() == 2},
+        swapped(tensor_at(call, 0)), swapped(tensor_at(call, 5)), tensor_at(call, 10));
+    return give(call, swapped(g.query), swapped(g.key), swapped(g.value), at::Tensor());
+  }
   const at::Tensor lse = tensor_at(call, 10).slice(-1, 0, a.query.size(2));
   const auto g =
       attention_backward(a, swapped(tensor_at(call, 0)), swapped(tensor_at(call, 5)), lse);

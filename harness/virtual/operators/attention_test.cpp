@@ -109,6 +109,62 @@ TEST_F(Attention, BackwardDropsWhatForwardDropped) {
   }
 }
 
+// By flash, and by the memory-efficient kernel: of the packed call and of a call for each sequence
+// the outputs and gradients.
+TEST_F(Attention, SequencesEndToEndAreAsEachAlone) {
+  const std::vector<std::int64_t> begins{0, 5, 5, 14, 15};  // one is empty
+  const auto at_device = at::TensorOptions().device(c10::kCUDA);
+  const at::Tensor places = at::tensor(begins, at::kInt).to(at::kCUDA);
+  const auto by_flash = [](const Tensors& t, bool causal, const at::Tensor& packed,
+                           std::int64_t longest) -> Tensors {
+    const auto places = packed.defined() ? std::make_optional(packed) : std::nullopt;
+    const auto [out, lse, state, unused, debug] = at::_flash_attention_forward(
+        t[0], t[1], t[2], places, places, longest, longest, 0, causal, false);
+    const auto [q, k, v] =
+        at::_flash_attention_backward(t[3], t[0], t[1], t[2], out, lse, packed, packed, longest,
+                                      longest, 0, causal, state, unused);
+    return {out, q, k, v};
+  };
+  const auto efficient = [](const Tensors& t, bool causal, const at::Tensor& packed,
+                            std::int64_t longest) -> Tensors {
+    const bool is_packed = packed.defined();
+    const auto places = is_packed ? std::make_optional(packed) : std::nullopt;
+    const auto most = is_packed ? std::make_optional(longest) : std::nullopt;
+    Tensors batch;
+    for (const at::Tensor& one : t) batch.push_back(one.dim() == 3 ? one.unsqueeze(0) : one);
+    const auto [out, lse, seed, offset, max_q, max_k] = at::_efficient_attention_forward(
+        batch[0], batch[1], batch[2], {}, places, places, most, most, 0, causal ? 1 : 0, true);
+    const auto [q, k, v, bias] = at::_efficient_attention_backward(
+        batch[3], batch[0], batch[1], batch[2], {}, out, places, places, longest, longest, lse, 0,
+        seed, offset, causal ? 1 : 0, false);
+    if (!is_packed) return {out, q, k, v};
+    return {out.squeeze(0), q.squeeze(0), k.squeeze(0), v.squeeze(0)};
+  };
+  int compared = 0;
+  for (const bool flash : {true, false})
+    for (const bool causal : {true, false}) {
+      Tensors all;
+      for (int i = 0; i < 4; ++i)
+        all.push_back(at::randn({15, 2, 16}, at_device.dtype(flash ? at::kHalf : at::kFloat)));
+      const auto run = [&](const Tensors& t, const at::Tensor& packed, std::int64_t longest) {
+        return flash ? by_flash(t, causal, packed, longest) : efficient(t, causal, packed, longest);
+      };
+      const Tensors together = run(all, places, 9);
+      for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+        if (begins[i] == begins[i + 1]) continue;
+        Tensors part;
+        for (const at::Tensor& one : all)
+          part.push_back(one.slice(0, begins[i], begins[i + 1]).unsqueeze(0).contiguous());
+        const Tensors alone = run(part, {}, begins[i + 1] - begins[i]);
+        for (std::size_t j = 0; j < alone.size(); ++j, ++compared)
+          EXPECT_TRUE(at::equal(together[j].slice(0, begins[i], begins[i + 1]).cpu(),
+                                alone[j].squeeze(0).cpu()))
+              << flash << causal << i << j;
+      }
+    }
+  EXPECT_EQ(compared, 48);
+}
+
 TEST_F(Attention, ShapesSavesTheSameTensorsAsMath) {
   namespace allocator = c10::cuda::CUDACachingAllocator;
   const auto counts = [](const char* mode) {

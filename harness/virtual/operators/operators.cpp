@@ -131,11 +131,13 @@ bool computes_nothing(const std::string& name) {
                            "aten::is_set_to",
                            "aten::_efficientzerotensor",
                            "aten::_fused_sdp_choice",
+                           "aten::_nested_tensor_from_mask",
                            "aten::_use_cudnn_ctc_loss",
                            "aten::_use_cudnn_ctc_loss.Tensor",
                            "aten::_use_miopen_ctc_loss",
                            "aten::_use_miopen_ctc_loss.Tensor"};
-  return names.count(name) || starts_with_any(name, {"aten::set_.", "aten::_to_sparse"}) ||
+  return names.count(name) ||
+         starts_with_any(name, {"aten::set_.", "aten::_to_sparse", "aten::_nested_from_padded"}) ||
          name == "aten::set_";
 }
 
