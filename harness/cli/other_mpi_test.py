@@ -3,6 +3,7 @@
 both sides named, and exit code 3. STUB is a library that stands in for an MPI (harness/ranks/testing/stub_mpi.cpp)."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -13,6 +14,8 @@ from command import BINARY, InFolder, environment
 STUB, MPIRUN = sys.argv[2:4]
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "1"}
 MPICH = {"PMI_RANK": "0", "PMI_SIZE": "2"}
+VERSION = re.search('__version__ = "(.+)"', (pathlib.Path(__file__).parents[2] / "python" / "tidemark" / "version.py").read_text())[1]
+OTHER = re.sub(r"\d", "9", VERSION)
 RUN = "run fsdp_prefetch/stash/smoke --mode shapes --schedule instant --history off --out out"
 
 
@@ -38,8 +41,9 @@ class OtherMpi(InFolder):
             (self.folder / name).symlink_to(here / name)
         for name in ("tidemark", "tidemark_scenarios"):
             program = (here / name).read_bytes()
-            self.assertIn(b"\x000.1.0\x00", program)
-            (self.folder / name).write_bytes(program.replace(b"\x000.1.0\x00", b"\x009.9.9\x00"))
+            own, other = (f"\0{version}\0".encode() for version in (VERSION, OTHER))
+            self.assertIn(own, program)
+            (self.folder / name).write_bytes(program.replace(own, other))
             (self.folder / name).chmod(0o755)
         words = RUN.split()
         done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", BINARY, *words, ":", "-n", "1", self.folder / "tidemark", *words], cwd=self.folder,
@@ -47,7 +51,7 @@ class OtherMpi(InFolder):
                               capture_output=True, text=True, check=False, timeout=100)
         self.assertEqual(done.returncode, 3, done.stderr)
         said = without_mpirun(done.stderr)
-        self.assertRegex(said, r"error: the ranks are not of one installation: rank 0 is tidemark 0\.1\.0 .* on host .*, rank 1 is tidemark 9\.9\.9 .* on host ")
+        self.assertRegex(said, rf"error: the ranks are not of one installation: rank 0 is tidemark {re.escape(VERSION)} .* on host .*, rank 1 is tidemark {re.escape(OTHER)} .* on host ")
         self.assertEqual(said.count("error: "), 1, said)
 
 

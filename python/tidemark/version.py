@@ -2,7 +2,7 @@
 import re
 from importlib import metadata
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 DISTRIBUTION = "tidemark-gpu"  # the name of the package that pip installs; the package index has another project named tidemark
 
 
