@@ -64,7 +64,7 @@ Json differences(const std::vector<Sample>& samples, auto member) {
 /// Uses of freed memory come first, then larger races.
 bool worse_race(const Race& a, const Race& b) {
   const auto freed = [](const Race& race) {
-    return race.explanation.find("freed before") != std::string::npos;
+    return race.explanation.find(" before this was enqueued") != std::string::npos;
   };
   return std::pair(!freed(a), -a.bytes) < std::pair(!freed(b), -b.bytes);
 }

@@ -115,6 +115,20 @@ TEST(PageData, HoldsTheFiguresOfTheReport) {
   EXPECT_EQ(data["trials"][2]["skipped"], "size seed runs in shapes only");
 }
 
+TEST(PageData, UsesOfFreedMemoryComeFirstThenTheLargerRaces) {
+  Report report = small_report();
+  const Access access{"op", "stream 0", -1};
+  report.trials[0].variants[0].ranks[0].races = {
+      {access, access, 10, "small"},
+      {access, access, 30, "large; in between, the block of the first was freed"},
+      {access, access, 1, "was freed in backward before this was enqueued"}};
+  const Json data = page_data(report);
+  std::vector<std::string> order;
+  for (const Json& race : data["trials"][0]["variants"][0]["ranks"][0]["races"])
+    order.push_back(race["explanation"].get<std::string>().substr(0, 5));
+  EXPECT_THAT(order, testing::ElementsAre("was f", "large", "small"));
+}
+
 TEST(PageData, ATrialThatCameUpTwiceUnderOneScheduleIsInTwoGroups) {
   Report report = small_report();
   report.trials.push_back(report.trials[0]);
