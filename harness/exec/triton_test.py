@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -85,7 +86,8 @@ print(int(out.sum()))""", "--mode", "math").ends(0)
     said.check(said.out == "2080\n", "numbers")
 
 
-if not TRITON.exists() or not (shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")):
-    print("skipped: there is no .deps/triton (ci/setup triton), or no C compiler")
+HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
+if not TRITON.exists() or not HEADER.exists() or not (shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")):
+    print(f"skipped: Triton needs .deps/triton (ci/setup triton), a C compiler and {HEADER}")
     sys.exit(77)
 run(globals())
