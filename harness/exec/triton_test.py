@@ -12,6 +12,7 @@ from testing.said import FOLDER, HERE, SITE, Said, run
 TRITON = Path(SITE).parent / "triton"
 KERNEL = """
 import torch, triton, triton.language as tl
+from triton.language.extra import libdevice
 @triton.jit
 def add(x, out, count, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -20,6 +21,9 @@ def add(x, out, count, BLOCK: tl.constexpr):
 def by_instruction(x, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(x + at, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x + at)], dtype=tl.float32, is_pure=True, pack=1))
+@triton.jit
+def by_round(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), libdevice.round(tl.load(x + tl.arange(0, BLOCK))))
 x, out = torch.arange(64.0, device="cuda"), torch.zeros(64, device="cuda")
 """
 
@@ -37,7 +41,7 @@ def case_numbers():
 
 
 def case_modes():
-    """The peaks of a compiled training step are those of mode known, in which kernels compute nothing: nobody waits for the numbers."""
+    """The peaks of a compiled training step are those of mode known, in which kernels compute nothing: the host does not wait for the numbers."""
     step = """
 model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.LayerNorm(256), torch.nn.Linear(256, 64)).cuda()
 optimizer, compiled = torch.optim.AdamW(model.parameters()), torch.compile(model)
@@ -66,7 +70,7 @@ print(out.sum().item())""").ends(0)
 def case_refused():
     """What the interpreter does not compute, and a kernel in a graph, is refused in one line; the same process computes and compiles other kernels."""
     said = program("""
-for kernel in (lambda: by_instruction[(1,)](x, BLOCK=64), lambda: graph()):
+for kernel in (lambda: by_instruction[(1,)](x, BLOCK=64), lambda: graph(), lambda: by_round[(1,)](x, BLOCK=64)):
     def graph():
         with torch.cuda.graph(torch.cuda.CUDAGraph()):
             add[(1,)](x, out, 64, BLOCK=64)
@@ -76,8 +80,9 @@ for kernel in (lambda: by_instruction[(1,)](x, BLOCK=64), lambda: graph()):
         print(str(error).splitlines()[0])
 """, "--mode", "math").ends(0)
     lines = said.out.splitlines()
-    said.check(len(lines) == 2 and lines[0].startswith("kernel by_instruction cannot be computed in mode math by Triton's interpreter") and "inline_asm" in lines[0], "by name")
+    said.check(len(lines) == 3 and lines[0].startswith("kernel by_instruction cannot be computed in mode math by Triton's interpreter") and "inline_asm" in lines[0], "by name")
     said.check("operation not supported" in lines[1], "a graph")
+    said.check("libdevice.round" in lines[2], "PyTorch's function of that name rounds halves to even")
     said = program("""
 add[(1,)](x, out, 64, BLOCK=64)
 assert torch.equal(out, x + 1)

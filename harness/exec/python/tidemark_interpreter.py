@@ -36,7 +36,7 @@ def narrowed(handle, dtype):
 
 
 def in_single(method, result):
-    """A method of the builder; `result` is the operand whose type the result has, where it is no truth value."""
+    """A method of the builder. The result has the type of operand `result`, except for comparisons."""
 
     def call(self, *handles, **named):
         if not any(map(type_of, handles)):
@@ -89,15 +89,21 @@ def reduce_in_single(apply):
 
 
 class Libdevice:
-    """NVIDIA's libdevice by PyTorch's functions on the host."""
+    """NVIDIA's libdevice by PyTorch's functions on the host. Other functions are refused: `round` and `remainder` have a name in common, and other values."""
 
-    NAMES = {"rint": "round", "nearbyint": "round", "llrint": "round", "fabs": "abs", "isnand": "isnan", "isinfd": "isinf", "div_rn": "div"}
-    MORE = {"fma": lambda x, y, z: (x.double() * y.double() + z.double()).to(x.dtype)}  # rounded once
+    FUNCTIONS = {name: getattr(torch.special if name == "erfcx" else torch, name) for name in (
+        "abs acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc erfcx erfinv exp exp2 expm1 floor fmax fmin fmod hypot isfinite isinf isnan ldexp lgamma "
+        "log log10 log1p log2 nextafter pow rsqrt signbit sin sinh sqrt tan tanh trunc").split()}
+    FUNCTIONS.update(rint=torch.round, nearbyint=torch.round, llrint=torch.round, fabs=torch.abs, isnand=torch.isnan, isinfd=torch.isinf, div_rn=torch.div,
+                     fma=lambda x, y, z: (x.double() * y.double() + z.double()).to(x.dtype))  # rounded once
 
     def __getattr__(self, name):
-        function = self.MORE.get(name) or getattr(torch, self.NAMES.get(name, name), None) or getattr(torch.special, name, None)
-        if function is None:
+        def refuse(*_, **__):
             raise NotImplementedError(f"libdevice.{name}")
+
+        function = self.FUNCTIONS.get(name)
+        if function is None:
+            return refuse
 
         def call(*words, **_):
             words = [word if isinstance(word, tl.tensor) else interpreter.interpreter_semantic.to_tensor(word) for word in words]

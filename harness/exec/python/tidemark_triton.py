@@ -2,13 +2,13 @@
 (tidemark_interpreter.py).
 
 A launch goes its usual way first, so that its time, its checks and its memory are those of every mode, and no byte moves meanwhile. Then the
-interpreter runs the same Python function on the same memory, which is the host's in mode math: nothing is copied, and nobody waits."""
+interpreter runs the same Python function on the same memory, which is the host's in mode math: nothing is copied, and the host does not wait for the device."""
 import ctypes
 import functools
 import importlib.util
 import os
 
-measuring = 0  # measurements under way, whose results nobody reads
+measuring = 0  # measurements under way: their results are not read
 
 
 class Suspended:

@@ -33,7 +33,7 @@ struct SharedHandle {
   std::uint32_t entry = 0;
   std::int32_t device = 0;
   std::uint64_t serial = 0, place = 0, bytes = 0;
-  Ns now = 0;  // of the host that gives the handle away: whoever opens it does so later
+  Ns now = 0;  // of the host when it made the handle: another process opens it later
 };
 static_assert(sizeof(SharedHandle) <= 64 && sizeof(SharedEntry) == 128);
 
