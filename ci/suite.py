@@ -1,5 +1,5 @@
-"""PyTorch's own test files on the virtual platform, counted: ci/upstream --suite CHECKOUT. A file runs in one process of pytest below `tidemark exec --mode math`,
-with ci/suite_plugin.py; a process that dies or hangs is started again with the tests that are left. The keep file has a JSON line for each file (its tests) and
+"""Test files of PyTorch, or of a library's source distribution, on the virtual platform, counted: ci/upstream --suite CHECKOUT. A file runs in one process of
+pytest below `tidemark exec --mode math`, with ci/suite_plugin.py; a process that dies or hangs is started again with the tests that are left. The keep file has a JSON line for each file (its tests) and
 for each test (its outcome), of one torch and one tidemark. ci/suite_reasons.py says which failures are expected."""
 import json
 import os
@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from email.parser import HeaderParser
 from pathlib import Path
 
 import released_tests
@@ -48,6 +49,7 @@ class Place:
     python: Path
     limit: int  # seconds of a test
     scratch: Path
+    of_pytorch: bool  # else of a library
 
     def devices(self, file):
         return 2 if file.startswith("test/distributed/fsdp/") or file == "test/test_cuda.py" else 4
@@ -69,7 +71,8 @@ class Place:
         path = filter(None, (str(self.scratch), str(self.checkout / "test"), str((self.checkout / file).parent), os.environ.get("PYTHONPATH")))
         return Tree([TIDEMARK, "exec", "--mode", "math", "--devices", self.devices(file), "--timeout", self.limit, "--", self.python, *words], self.scratch, {
             "PYTHONPATH": ":".join(path), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
-            "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"), **dict(self.variables(file))})
+            "HF_HUB_OFFLINE": "1", "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"),
+            **dict(self.variables(file))})
 
 
 class Tree:
@@ -169,6 +172,8 @@ def outcomes(place, file, words, units):
 
 
 def pytest(place, *words):
+    """The command line. Tests of a library import their neighbours as modules of a package, which has no __init__.py in a source distribution."""
+    words = words if place.of_pytorch else ("--import-mode=importlib", *words)
     return ["-m", "pytest", "-p", "suite_plugin", "-q", "-c", os.devnull, "--rootdir", place.checkout, "-p", "no:cacheprovider", "-p", "no:warnings", "--noconftest",
             "--assert=plain", "--tb=short", "--continue-on-collection-errors", *words]
 
@@ -306,27 +311,48 @@ def causes(failed):
 
 
 def version_of(checkout):
-    """The version of a source checkout of PyTorch, without what follows the three numbers."""
+    """The version of a source checkout of PyTorch, without what follows the three numbers. None: it is no such checkout."""
     named = checkout / "version.txt"
     found = re.match(r"\d+\.\d+\.\d+", named.read_text(encoding="utf-8").strip()) if named.is_file() else None
-    if not found or not (checkout / "test").is_dir():
-        stop(f"--suite {checkout}: is no source checkout of PyTorch: it has no version.txt with a version, or no folder test", 2)
-    return found[0]
+    return found[0] if found and (checkout / "test").is_dir() else None
+
+
+def package_of(checkout):
+    """(name, version) of the source distribution of a library. None: it is none."""
+    information = checkout / "PKG-INFO"
+    said = HeaderParser().parsestr(information.read_text(encoding="utf-8")) if information.is_file() else {}
+    return (said["Name"], said["Version"]) if said.get("Name") and said.get("Version") else None
+
+
+def python_for(checkout, python):
+    """(the Python that runs the tests, what its results belong to, whether they are PyTorch's). Ends the command if checkout and Python do not fit."""
+    if version := version_of(checkout):
+        python = python or released_tests.prepared(version)
+        torch = facts(python)["torch"]
+        if torch.split("+")[0] != version:
+            stop(f"--suite {checkout}: its version.txt says {version}, and the torch that runs is {torch}", 2)
+        return python, torch, True
+    if not (package := package_of(checkout)):
+        stop(f"--suite {checkout}: is no source checkout of PyTorch (version.txt and a folder test) and no source distribution of a library (PKG-INFO)", 2)
+    if not python:
+        stop(f"--suite {checkout}: --with PYTHON names the Python that has {package[0]} and what its tests import", 2)
+    asked = subprocess.run([python, "-c", "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))", package[0]], capture_output=True, text=True,
+                           check=False)
+    if asked.stdout.strip() != package[1]:
+        stop(f"--suite {checkout}: is {package[0]} {package[1]}, and {python} has {asked.stdout.strip() or 'none'}", 2)
+    return python, f"{facts(python)['torch']}, {package[0]} {package[1]}", False
 
 
 def main(chosen, report):
     checkout = chosen.suite.absolute()
-    version = version_of(checkout)
-    files = sorted({str(file.relative_to(checkout)) for pattern in FILES for file in checkout.glob(pattern) if chosen.files in str(file.relative_to(checkout))})
+    python, torch, of_pytorch = python_for(checkout, chosen.python)
+    files = sorted({str(file.relative_to(checkout)) for pattern in (FILES if of_pytorch else ("**/test_*.py",)) for file in checkout.glob(pattern)
+                    if chosen.files in str(file.relative_to(checkout))})
     if not files:
         stop(f"--suite {checkout}: has no test file" + (f" with '{chosen.files}' in its path" if chosen.files else ""), 2)
-    python = chosen.python or released_tests.prepared(version)
-    torch = facts(python)["torch"]
-    if torch.split("+")[0] != version:
-        stop(f"--suite {checkout}: its version.txt says {version}, and the torch that runs is {torch}", 2)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the tree of processes ends with this one
     with tempfile.TemporaryDirectory(prefix="tidemark-suite-", ignore_cleanup_errors=True) as folder:
-        place = Place(checkout, python, chosen.limit, Path(folder))
+        place = Place(checkout, python, chosen.limit, Path(folder), of_pytorch)
         shutil.copy(Path(__file__).with_name("suite_plugin.py"), folder)
         keep = Keep(chosen.keep, torch)
         collect(place, keep, files)

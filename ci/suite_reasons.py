@@ -1,4 +1,4 @@
-"""Failures of PyTorch's own tests that are expected on the virtual platform, for ci/suite.py: each has a cause, a reason in a sentence, and the pattern of the
+"""Failures of the tests of PyTorch and of libraries that are expected on the virtual platform, for ci/suite.py: each has a cause, a reason in a sentence, and the pattern of the
 message or of the test that shows it. A failure that none of them names fails the command."""
 import re
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class Reason:
 
 
 REASONS = (
-    Reason("needs Triton", "Triton's kernels are programs of the device, which mode math refuses.", message=r"working triton|No module named 'triton'|TritonMissing"),
-    Reason("downloads", "The test downloads a file, and tests have no network.", message=r"URLError|Temporary failure in name resolution|HTTPError|ConnectionError.*Max retries"),
+    Reason("needs Triton", "The test compiles for the device, and this Python has no Triton.", message=r"working triton|No module named 'triton'|TritonMissing"),
+    Reason("downloads", "The test downloads a file, and tests have no network.", message=r"URLError|Temporary failure in name resolution|HTTPError|ConnectionError.*Max retries|OfflineMode|LocalEntryNotFound|couldn't connect to|Couldn't reach"),
     Reason("compiles an extension", "The test compiles an extension, which wants CUDA's toolkit.", message=r"CUDA_HOME environment variable is not set|Ninja is required"),
     Reason("memory of the host", "The test computes on tensors of tens of GiB, which a GPU holds and this host does not.",
            message=r"ended by SIGKILL|DefaultCPUAllocator: can't allocate memory", test=r"(?i)large|64bit"),

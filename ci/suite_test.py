@@ -1,4 +1,5 @@
-"""PyTorch's own tests, counted (ci/upstream --suite), on a checkout of a few small files: part of ci/upstream_test.py."""
+"""The tests of PyTorch, and of a library, counted (ci/upstream --suite), on a checkout of a few small files: part of ci/upstream_test.py."""
+import importlib.metadata
 import json
 import os
 import sys
@@ -132,9 +133,28 @@ def test(work, upstream):
     code, said, _ = suite("--files", "deeper", "--limit", "60")
     check(code == 0, f"without a keep file: {code}", said)
 
-    for words, says in (((work,), "is no source checkout of PyTorch"), ((checkout, "--files", "nowhere"), "has no test file with 'nowhere' in its path"), ((checkout, "--sample", "0"), "is at least 1")):
+    for words, says in (((work,), "and no source distribution of a library (PKG-INFO)"), ((checkout, "--files", "nowhere"), "has no test file with 'nowhere' in its path"), ((checkout, "--sample", "0"), "is at least 1")):
         code, said = upstream(work, "--suite", *words, "--with", sys.executable)
         check(code == 2 and says in said, f"refused: {says}: {code}", said)
     (checkout / "version.txt").write_text("1.2.3\n")
     code, said = upstream(work, "--suite", checkout, "--with", sys.executable)
     check(code == 2 and said.count("\n") == 1 and f"its version.txt says 1.2.3, and the torch that runs is {torch}" in said, f"another version: {code}", said)
+    test_library(work, upstream)
+
+
+def test_library(work, upstream):
+    library = work / "library"
+    for name, text in (("tests/test_small.py", "from .neighbour import value\n\ndef test_value(): assert value == 3\n"), ("tests/neighbour.py", "value = 3\n")):
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).write_text(text)
+
+    def suite(version, *words):
+        (library / "PKG-INFO").write_text(f"Metadata-Version: 2.1\nName: pytest\nVersion: {version}\n")
+        return upstream(work, "--suite", library, *words)
+
+    installed = importlib.metadata.version("pytest")
+    code, said = suite(installed, "--with", sys.executable)
+    check(code == 0 and "| tests/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |" in said, f"the tests of a source distribution: {code}", said)
+    for version, words, says in (("0.1", ("--with", sys.executable), f"is pytest 0.1, and {sys.executable} has {installed}"), (installed, (), "--with PYTHON names the Python that has pytest")):
+        code, said = suite(version, *words)
+        check(code == 2 and said.count("\n") == 1 and says in said, f"refused: {says}: {code}", said)
