@@ -123,6 +123,19 @@ def attention():
 
 
 @check("alone")
+def flash_attention():
+    """With the identity as values the output is the probabilities that dropout has left, and the backward must take the same ones."""
+    torch.manual_seed(2)
+    q, k, grad = (torch.randn(1, 2, 16, 16, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    v = torch.eye(16, device="cuda", dtype=torch.bfloat16).expand(1, 2, 16, 16).clone().requires_grad_()
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+        left = F.scaled_dot_product_attention(q, k, v, dropout_p=0.25)
+    left.backward(grad)
+    assert 0.1 < (left == 0).float().mean().item() < 0.4
+    torch.testing.assert_close(v.grad.float(), left.float().transpose(2, 3) @ grad.float(), rtol=0.02, atol=0.05)  # of bf16
+
+
+@check("alone")
 def grad_scaler():
     """A loss that overflows is skipped, and halves the scale."""
     scaler = torch.amp.GradScaler("cuda", init_scale=4.0)

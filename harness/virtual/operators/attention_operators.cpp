@@ -49,10 +49,13 @@ RandomState saved(const at::Tensor& seed, const at::Tensor& offset) {
   return seed.numel() == 2 ? RandomState{read(seed, 0), read(seed, 1)}
                            : RandomState{read(seed, 0), read(offset, 0)};
 }
-at::Tensor as_tensor(RandomState state) {
+// What flash writes into its output `place`: {2}. Before PyTorch 2.7 the host code fills two
+// scalars itself.
+at::Tensor state_for(const HostCall& call, std::size_t place, double dropout) {
+  if (dropout == 0 || call.outputs[place].toTensor().numel() != 2) return {};
   const at::Tensor both = at::empty({2}, at::kLong);
-  both[0] = static_cast<std::int64_t>(state.seed);
-  both[1] = static_cast<std::int64_t>(state.offset);
+  both[0] = static_cast<std::int64_t>(call.random.seed);
+  both[1] = static_cast<std::int64_t>(call.random.offset);
   return both.view(at::kUInt64);
 }
 
@@ -68,7 +71,7 @@ void flash(HostCall& call) {
   const AttentionResult r = attention_forward(a);
   const at::Tensor none;
   give(call, r.output, r.logsumexp, none, none, a.query.size(2), a.key.size(2),
-       a.dropout > 0 ? as_tensor(call.random) : none, none, none);
+       state_for(call, 6, a.dropout), none, none);
 }
 
 // (query, key, value [B, S, H, D], cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
@@ -93,7 +96,7 @@ void flash_layer(HostCall& call) {
              : attention_forward(a);
   const at::Tensor none;
   give(call, packed ? end_to_end(r.output) : swapped(r.output), r.logsumexp,
-       a.dropout > 0 ? as_tensor(call.random) : none, none, none);
+       state_for(call, 2, a.dropout), none, none);
 }
 
 // (grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
