@@ -1,4 +1,5 @@
-// The errors of a command's user, each with its exit code.
+// The errors of a command's user, each with its exit code, and that of a rank whose partner is
+// gone.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,11 @@ struct Unavailable : std::runtime_error {
   Unavailable(const std::string& why, int exit_code)
       : std::runtime_error(on_one_line(why)), code(exit_code) {}
   int code;
+};
+
+/// Another rank has failed or has left, so that this one cannot go on.
+struct PartnerFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace tidemark

@@ -16,33 +16,6 @@ namespace {
 
 constexpr std::size_t kBrief = 200;  // characters of a text that is not known
 
-/// Message of one rank: "rank 2: TEXT [in PLACE, after CALL (before that ...); ...]".
-struct RankMessage {
-  int rank = 0;
-  std::string text, place;
-};
-
-std::vector<RankMessage> by_rank(const std::string& error) {
-  static const std::regex start("(^|; )rank (\\d{1,6}): ");
-  std::vector<RankMessage> out;
-  auto at = std::sregex_iterator(error.begin(), error.end(), start);
-  if (at == std::sregex_iterator() || at->position() != 0) return out;
-  while (at != std::sregex_iterator()) {
-    const auto from = static_cast<std::size_t>(at->position() + at->length());
-    RankMessage message{std::stoi((*at)[2]), "", ""};
-    ++at;
-    const std::size_t to =
-        at == std::sregex_iterator() ? error.size() : static_cast<std::size_t>(at->position());
-    message.text = error.substr(from, to - from);
-    if (const auto bracket = message.text.find(" [in "); bracket != std::string::npos) {
-      message.place = message.text.substr(bracket + 5);
-      message.text.resize(bracket);
-    }
-    out.push_back(std::move(message));
-  }
-  return out;
-}
-
 /// "400.00 MiB" as "400 MiB".
 std::string plain_size(const std::string& size) {
   return std::regex_replace(size, std::regex("\\.00(?= )"), "");
@@ -105,39 +78,40 @@ Reason reason(const TrialRecord& trial, const Verdict& verdict) {
 
 }  // namespace
 
-std::string brief_error(const std::string& error) {
-  const std::vector<RankMessage> all = by_rank(error);
-  if (all.empty()) return brief_text(error);
+std::string brief_error(const VariantRecord& variant) {
   struct Group {
     std::string text, place;
     std::vector<int> ranks;
   };
+  const auto by_partner = [](const RankError& one) { return one.kind == ErrorKind::partner; };
+  const bool all_by_partners = std::ranges::all_of(variant.errors, by_partner);
   std::vector<Group> groups;
   std::vector<int> followed;
-  for (const RankMessage& message : all) {
-    if (message.text.find("has aborted the communicator") != std::string::npos) {
-      followed.push_back(message.rank);
+  for (const RankError& one : variant.errors) {
+    if (by_partner(one) && !all_by_partners) {
+      followed.push_back(one.rank);
       continue;
     }
-    const std::string text = brief_text(message.text);
+    const std::string text = brief_text(one.text);
     auto known = std::ranges::find(groups, text, &Group::text);
     if (known == groups.end())
-      known = groups.insert(groups.end(), {text, brief_place(message.place), {}});
-    known->ranks.push_back(message.rank);
+      known = groups.insert(groups.end(), {text, brief_place(one.place), {}});
+    known->ranks.push_back(one.rank);
   }
+  if (groups.empty()) return brief_text(variant.error);
   std::string out;
   for (const Group& group : groups) {
     out += (out.empty() ? "" : "; ") + ranks_text(group.ranks) +
            (group.ranks.size() > 1 ? " alike: " : ": ") + group.text;
     if (!group.place.empty()) out += " (" + group.place + ")";
   }
-  if (groups.empty()) return brief_text(error);
   if (!followed.empty()) out += "; " + ranks_text(followed) + " ended with it";
   return out;
 }
 
 bool ran_out_of_memory(const VariantRecord& variant) {
-  return brief_error(variant.error).find("out of memory") != std::string::npos;
+  return std::ranges::any_of(
+      variant.errors, [](const RankError& one) { return one.kind == ErrorKind::out_of_memory; });
 }
 
 std::string all_out_of_memory(const Report& report) {
@@ -179,7 +153,7 @@ std::vector<Breakdown> breakdowns(const Report& report) {
   for (const TrialRecord& trial : report.trials) {
     for (const VariantRecord& variant : trial.variants) {
       if (variant.error.empty()) continue;
-      const std::string brief = brief_error(variant.error);
+      const std::string brief = brief_error(variant);
       auto same = std::ranges::find_if(out, [&](const Breakdown& known) {
         const bool one_more = known.schedules == std::vector{trial.schedule} ||
                               known.variants == std::vector{variant.name};

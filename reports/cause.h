@@ -12,7 +12,7 @@ namespace tidemark {
 /// The error of a variant in a line: what, on which ranks, where. "out of memory on ranks 0-3:
 /// asked 400 MiB; 276 MiB free of 6 GiB (step 1, after all_gather 19)". The full text stays in the
 /// record.
-std::string brief_error(const std::string& error);
+std::string brief_error(const VariantRecord& variant);
 
 /// True if the variant ended because it ran out of memory.
 bool ran_out_of_memory(const VariantRecord& variant);

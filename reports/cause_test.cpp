@@ -12,44 +12,66 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::string out_of_memory(int rank) {
-  return "rank " + std::to_string(rank) +
-         ": CUDA out of memory. Tried to allocate 400.00 MiB. GPU 0 has a total capacity of 6.00 "
-         "GiB of which 276.00 MiB is free. Including non-PyTorch memory, this process has 5.73 GiB "
-         "memory in use. Of the allocated memory 5.10 GiB is allocated by PyTorch; see the "
-         "documentation [in fsdp_prefetch/seed/lagging two_buffers, step 1, after all_gather 19 "
-         "of 104857600 x Float on communicator 0 of 4 ranks, its call 40 (before that all_gather "
-         "18 of 8 x Float on communicator 0 of 4 ranks, its call 39), last operators aten::mm, "
-         "aten::empty; snapshot of that moment: "
-         "oom/a-rank" +
-         std::to_string(rank) + ".pickle]";
+RankError out_of_memory(int rank) {
+  return {rank, ErrorKind::out_of_memory,
+          "CUDA out of memory. Tried to allocate 400.00 MiB. GPU 0 has a total capacity of 6.00 "
+          "GiB of which 276.00 MiB is free. Including non-PyTorch memory, this process has 5.73 "
+          "GiB memory in use. Of the allocated memory 5.10 GiB is allocated by PyTorch; see the "
+          "documentation",
+          "in fsdp_prefetch/seed/lagging two_buffers, step 1, after all_gather 19 of 104857600 x "
+          "Float on communicator 0 of 4 ranks, its call 40 (before that all_gather 18 of 8 x Float "
+          "on communicator 0 of 4 ranks, its call 39), last operators aten::mm, aten::empty; "
+          "snapshot of that moment: oom/a-rank" +
+              std::to_string(rank) + ".pickle"};
+}
+
+void end(VariantRecord& variant, std::vector<RankError> errors) {
+  variant.error = errors_text(errors);
+  variant.errors = std::move(errors);
+}
+
+std::string brief(std::vector<RankError> errors) {
+  VariantRecord variant;
+  end(variant, std::move(errors));
+  return brief_error(variant);
+}
+
+std::string brief(const std::string& error) {
+  VariantRecord variant;
+  variant.error = error;
+  return brief_error(variant);
 }
 
 TEST(Cause, OutOfMemoryOnAllRanksIsOneLine) {
-  EXPECT_EQ(brief_error(out_of_memory(0) + "; " + out_of_memory(1) + "; " + out_of_memory(2)),
+  EXPECT_EQ(brief({out_of_memory(0), out_of_memory(1), out_of_memory(2)}),
             "ranks 0-2 alike: out of memory: asked 400 MiB; 276 MiB free of 6 GiB (step 1, "
             "after all_gather 19)");
 }
 
 TEST(Cause, RanksThatOnlyFollowedAreNamedAtTheEnd) {
-  EXPECT_EQ(brief_error("rank 1: injected [in a/b/c stash, step 0]; rank 0: rank 1 has aborted the "
-                        "communicator [in a/b/c stash, step 0]; rank 2: rank 1 has aborted the "
-                        "communicator"),
+  const RankError partner{0, ErrorKind::partner, "unhandled", "in a/b/c stash, step 0"};
+  RankError other = partner;
+  other.rank = 2;
+  EXPECT_EQ(brief({{1, ErrorKind::other, "injected", "in a/b/c stash, step 0"}, partner, other}),
             "rank 1: injected (step 0); ranks 0, 2 ended with it");
+  EXPECT_EQ(brief({partner, other}), "ranks 0, 2 alike: unhandled (step 0)")
+      << "none has failed by itself";
 }
 
 TEST(Cause, DifferentErrorsAreAllThere) {
-  EXPECT_EQ(brief_error("rank 0: this; rank 1: that"), "rank 0: this; rank 1: that");
-  EXPECT_EQ(brief_error("the ranks ended early: signal 9"), "the ranks ended early: signal 9");
-  EXPECT_LT(brief_error("rank 0: " + std::string(500, 'x') + " y").size(), 600u);
-  EXPECT_LT(brief_error(std::string(50, 'x') + " " + std::string(500, 'y')).size(), 60u);
+  const auto error = [](int rank, const std::string& text) {
+    return RankError{rank, ErrorKind::other, text, ""};
+  };
+  EXPECT_EQ(brief({error(0, "this"), error(1, "that")}), "rank 0: this; rank 1: that");
+  EXPECT_EQ(brief("the ranks ended early: signal 9"), "the ranks ended early: signal 9");
+  EXPECT_LT(brief({error(0, std::string(500, 'x') + " y")}).size(), 600u);
+  EXPECT_LT(brief(std::string(50, 'x') + " " + std::string(500, 'y')).size(), 60u);
 }
 
 TEST(Cause, AnErrorIsToldOnceForAllSchedules) {
   Report report = small_report();
   for (TrialRecord& trial : report.trials)
-    if (!trial.variants.empty())
-      trial.variants[1].error = out_of_memory(0) + "; " + out_of_memory(1);
+    if (!trial.variants.empty()) end(trial.variants[1], {out_of_memory(0), out_of_memory(1)});
   ASSERT_EQ(breakdowns(report).size(), 1u);
   const std::string text = text_of(report);
   EXPECT_THAT(text, HasSubstr("ERROR fsdp_prefetch/smoke stash under instant, lagging: ranks 0-1 "
@@ -137,7 +159,7 @@ TEST(Cause, SavingsOfAllFixesFailForTheBaselinesCapacity) {
 TEST(Cause, VariantsThatEndedAlikeAreOneLineAndNoFailureBesides) {
   Report report = failing(1);
   TrialRecord& trial = report.trials[1];
-  for (VariantRecord& variant : trial.variants) variant.error = out_of_memory(0);
+  for (VariantRecord& variant : trial.variants) end(variant, {out_of_memory(0)});
   ASSERT_EQ(breakdowns(report).size(), 1u);
   EXPECT_EQ(breakdowns(report)[0].variants, (std::vector<std::string>{"record_stream", "stash"}));
   EXPECT_TRUE(failure_groups(report).empty());

@@ -53,14 +53,16 @@ TEST(Headline, ARunInWhichAllIsOutOfMemoryHasOneCauseAndIsNotJudged) {
   trial.variants.resize(2);
   for (VariantRecord& variant : trial.variants) {
     variant.ranks.clear();
-    variant.error = "rank 0: CUDA out of memory. Tried to allocate 7.00 GiB.";
+    variant.errors = {
+        {0, ErrorKind::out_of_memory, "CUDA out of memory. Tried to allocate 7.00 GiB.", ""}};
+    variant.error = errors_text(variant.errors);
   }
   trial.variants[1].name = "early", trial.variants[1].role = Role::control;
   EXPECT_EQ(headline(report), "Not judged: 2 variants ran out of memory: 6 GiB are too few");
   EXPECT_EQ(headline_status(report), Status::fail);
   EXPECT_EQ(control_tallies(report)[0].text(),
             "0 of 1 control caught, 1 not judged (early: it ran out of memory)");
-  trial.variants[0].error = "rank 0: something else";
+  trial.variants[0].errors[0].kind = ErrorKind::other;
   EXPECT_THAT(headline(report), StartsWith("2 variants ended in error"));
 }
 

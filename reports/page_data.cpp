@@ -63,10 +63,7 @@ Json differences(const std::vector<Sample>& samples, auto member) {
 
 /// Uses of freed memory come first, then larger races.
 bool worse_race(const Race& a, const Race& b) {
-  const auto freed = [](const Race& race) {
-    return race.explanation.find(" before this was enqueued") != std::string::npos;
-  };
-  return std::pair(!freed(a), -a.bytes) < std::pair(!freed(b), -b.bytes);
+  return std::pair(a.kind != "freed", -a.bytes) < std::pair(b.kind != "freed", -b.bytes);
 }
 
 Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budget) {
@@ -173,7 +170,7 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
       added["ranks"] = Json::array();
       for (const RankRecord& rank : variant.ranks)
         added["ranks"].push_back(rank_json(rank, samples, budget));
-      added["brief"] = variant.error.empty() ? "" : brief_error(variant.error);
+      added["brief"] = variant.error.empty() ? "" : brief_error(variant);
       if (variant.timing || !variant.step_time_ns.empty())
         added["step_ns"] = typical_step_time(variant);
       added["shaped"] = shaped_by_capacity(variant);

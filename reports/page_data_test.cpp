@@ -121,7 +121,7 @@ TEST(PageData, UsesOfFreedMemoryComeFirstThenTheLargerRaces) {
   report.trials[0].variants[0].ranks[0].races = {
       {access, access, 10, "small"},
       {access, access, 30, "large; in between, the block of the first was freed"},
-      {access, access, 1, "was freed in backward before this was enqueued"}};
+      {access, access, 1, "was freed", "freed"}};
   const Json data = page_data(report);
   std::vector<std::string> order;
   for (const Json& race : data["trials"][0]["variants"][0]["ranks"][0]["races"])

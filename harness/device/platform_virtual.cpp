@@ -96,7 +96,8 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
         return Access{each.at(which).at("op"), each.at(which).at("stream"),
                       span == known_.end() ? -1 : span->second};
       };
-      Race race{access("first", 0), access("second", 1), each.at("bytes"), each.at("explanation")};
+      Race race{access("first", 0), access("second", 1), each.at("bytes"), each.at("explanation"),
+                each.at("kind")};
       if (const std::int64_t count = each.at("count"); count > 1)
         race.explanation += " (" + std::to_string(count) + " times)";
       found.push_back(std::move(race));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "harness/errors.h"
 #include "harness/parallel/fault.h"
 #include "harness/parallel/live_communicators.h"
 #include "harness/ranks/flight_recorder.h"
@@ -82,9 +83,11 @@ Communicator::~Communicator() {
 void Communicator::check(int result, const std::string& what) const {
   if (result == ncclSuccess) return;
   const char* last = ncclGetLastError(comm_);
-  throw CommunicationError(fmt::format("{} on rank {} of {}: {}{}{}", what, rank_, size_,
+  const std::string text = fmt::format("{} on rank {} of {}: {}{}{}", what, rank_, size_,
                                        ncclGetErrorString(static_cast<ncclResult_t>(result)),
-                                       last && *last ? ": " : "", last ? last : ""));
+                                       last && *last ? ": " : "", last ? last : "");
+  if (result == ncclRemoteError) throw PartnerFailed(text);
+  throw CommunicationError(text);
 }
 
 template <class Launch>

@@ -25,7 +25,8 @@ class World;
 enum class Reduction { sum, average };
 
 /// NCCL failed, or was asked for something it cannot do. One line: the call, this rank, NCCL's
-/// reason.
+/// reason. Where NCCL names another rank's failure (ncclRemoteError), PartnerFailed is thrown
+/// instead.
 class CommunicationError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

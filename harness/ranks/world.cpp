@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "harness/errors.h"
+
 namespace tidemark {
 namespace {
 
@@ -100,11 +102,11 @@ std::string World::meet(const std::string& leaders) const {
     link_->send(0, {number_, kMeeting}, {}, end);
     do {
       if (auto answer = link_->arrived(0, {number_, kMet})) {
-        if (answer->second.at(0) == kNotHere) throw std::runtime_error(answer->second.substr(1));
+        if (answer->second.at(0) == kNotHere) throw PartnerFailed(answer->second.substr(1));
         return answer->second.substr(1);
       }
     } while (in_time(end));
-    throw std::runtime_error("rank 0 has not joined the communicator in time");
+    throw PartnerFailed("rank 0 has not joined the communicator in time");
   }
   std::vector<int> here;
   std::string trouble;
@@ -121,11 +123,12 @@ std::string World::meet(const std::string& leaders) const {
   for (const int rank : here)
     link_->send(rank, {number_, kMet}, trouble.empty() ? kHere + leaders : kNotHere + trouble,
                 after(timeout));
-  if (!trouble.empty()) throw std::runtime_error(trouble);
+  if (!trouble.empty()) throw PartnerFailed(trouble);
   return leaders;
 }
 
-std::vector<std::string> World::exchange(const std::string& mine) const {
+std::vector<std::string> World::exchange(const std::string& mine,
+                                         std::string (*readable)(const std::string&)) const {
   if (!has_partners()) return {mine};
   // Rank 0 gives up first: it knows who is missing.
   auto end = after(leads_ ? timeout : timeout + 2 * kGrace);
@@ -139,8 +142,9 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
         if (all.size() == static_cast<std::size_t>(size_)) return all;
       }
     } while (in_time(end));
-    throw std::runtime_error("rank 0 has not arrived at the end of the variant in time" +
-                             (text.empty() ? "" : fmt::format("; rank {}: {}", rank_, text)));
+    throw std::runtime_error(
+        "rank 0 has not arrived at the end of the variant in time" +
+        (text.empty() ? "" : fmt::format("; rank {}: {}", rank_, readable(text))));
   }
   std::vector<std::optional<std::string>> texts(static_cast<std::size_t>(size_));
   std::string trouble;
@@ -149,7 +153,7 @@ std::vector<std::string> World::exchange(const std::string& mine) const {
     if (what.empty()) return;
     // If a rank has failed, the others have been texts, so they arrive soon or never.
     if (trouble.empty()) end = std::min(end, after(kGrace));
-    trouble += fmt::format("; rank {}: {}", rank, what);
+    trouble += fmt::format("; rank {}: {}", rank, readable(what));
   };
   tell(0, text);
   do {

@@ -37,9 +37,12 @@ class World {
   int worst(int code) const;                             // the largest, on all
   double timeout = 600;  // seconds that the two below wait for another rank
   /// Everybody's text (of at most 2,000 bytes, longer ones are cut), by rank, on every rank; alone,
-  /// one's own. Throws std::runtime_error that names who has not answered in time.
-  std::vector<std::string> exchange(const std::string& mine) const;
-  /// Rank 0's text, once every rank is here. Throws std::runtime_error where one of them is in
+  /// one's own. Throws std::runtime_error that names who has not answered in time, with the texts
+  /// of the others as `readable` words them.
+  std::vector<std::string> exchange(
+      const std::string& mine, std::string (*readable)(const std::string&) =
+                                   [](const std::string& text) { return text; }) const;
+  /// Rank 0's text, once every rank is here. Throws PartnerFailed where one of them is in
   /// exchange() instead (it has failed, so it will not come) or has not come in time.
   std::string meet(const std::string& leaders) const;
   /// The first `ranks` ranks as a world of their own; null on the others. Called by all ranks.

@@ -114,6 +114,14 @@ void visit(FileBeside& x, auto& f) {
       "is not a path into details/, trace/, snapshot/ or loss/");
 }
 
+void visit(RankError& x, auto& f) {
+  f.title("rank_error", "partner: NCCL says that another rank has failed or has left");
+  f("rank", x.rank, meaning::rank);
+  f("kind", x.kind);
+  f("text", x.text);
+  f("place", x.place, meaning::none, "of the program");
+}
+
 void visit(VariantRecord& x, auto& f) {
   f.title("variant");
   f("name", x.name, meaning::name);
@@ -129,6 +137,7 @@ void visit(VariantRecord& x, auto& f) {
   f.optional("not_run", x.not_run, meaning::name, "why it did not run: the run ended before it");
   f.optional("fits", x.fit);
   f.optional("files", x.files);
+  f.optional("errors", x.errors, meaning::none, "of which 'error' consists");
   f.detail("gradients", x.gradients, meaning::none,
            "of step 0, a parameter each, the worst of all ranks; empty where the mode has no "
            "numbers");

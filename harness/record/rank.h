@@ -87,6 +87,7 @@ struct Race {
   Access first, second;
   Bytes bytes = 0;
   std::string explanation;
+  std::string kind = {};  // "freed": a use of freed memory; "race"; "within" one operator
 };
 
 /// Memory over time, in the order of the allocator's events.

@@ -74,6 +74,7 @@ void visit(Race& x, auto& f) {
   f("second", x.second);
   f("bytes", x.bytes, meaning::bytes);
   f("explanation", x.explanation);
+  f.optional("kind", x.kind, meaning::name, "freed (a use of freed memory), race, within");
 }
 
 void visit(std::pair<std::string, Ns>& x, auto& f) {

@@ -1,6 +1,7 @@
 #include "harness/record/record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -59,6 +60,17 @@ Course course_of(const TrialRecord& trial) {
   const bool began = std::ranges::any_of(
       trial.variants, [](const VariantRecord& variant) { return variant.not_run.empty(); });
   return began ? Course::cut_short : Course::not_run;
+}
+
+std::string error_text(const RankError& error) {
+  return error.place.empty() ? error.text : fmt::format("{} [{}]", error.text, error.place);
+}
+
+std::string errors_text(const std::vector<RankError>& errors) {
+  std::vector<std::string> all;
+  for (const RankError& one : errors)
+    all.push_back(fmt::format("rank {}: {}", one.rank, error_text(one)));
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 std::string ProgramRecord::name() const { return "program under " + schedule; }

@@ -86,6 +86,23 @@ struct FileBeside {
   bool operator==(const FileBeside&) const = default;
 };
 
+/// partner: NCCL says that another rank has failed or has left.
+enum class ErrorKind { other, out_of_memory, partner };
+constexpr auto words(ErrorKind) { return std::array{"other", "out of memory", "partner"}; }
+
+/// The exception that ended a variant on one rank.
+struct RankError {
+  int rank = 0;
+  ErrorKind kind = ErrorKind::other;
+  std::string text;   // its first line
+  std::string place;  // of the program: "in a/b/c stash, step 1, after all_gather 19 of ..."
+  bool operator==(const RankError&) const = default;
+};
+/// "TEXT [in PLACE]"
+std::string error_text(const RankError& error);
+/// "rank 1: TEXT [in PLACE]; rank 0: ..."
+std::string errors_text(const std::vector<RankError>& errors);
+
 struct VariantRecord {
   std::string name;
   Role role = Role::baseline;
@@ -102,6 +119,7 @@ struct VariantRecord {
   std::string not_run = {};              // why, where the run ended before it
   std::optional<Fit> fit = {};           // of the virtual device
   std::vector<FileBeside> files = {};    // none before the run's folder is written
+  std::vector<RankError> errors = {};    // those of which `error` consists; partners' come last
 };
 
 /// One assertion. `low` and `high` are none where nothing bounds that side.

@@ -70,9 +70,11 @@ std::string circumstances(const OwnTrial& own, const Variant& variant) {
 }
 
 // A variant that ended early keeps nothing but its error.
-void broke_off(const OwnTrial& own, const Variant& variant, const std::string& error,
+void broke_off(const OwnTrial& own, const Variant& variant, std::vector<RankError> errors,
                RankResult& seen, VariantRecord& record) {
+  const std::string error = errors_text(errors);
   record = {.name = variant.name, .role = variant.role, .error = error, .what = variant.what};
+  record.errors = std::move(errors);
   seen = {.variant = &variant, .error = error};
   seen.record.rank = own.given.world.rank();
 }
@@ -90,7 +92,7 @@ void run_variants(OwnTrial& own) {
     if (seen.skipped.empty()) {
       Recording recording{.details = options.details != Details::none,
                           .every_event = static_cast<bool>(options.events)};
-      const auto error = attempt(
+      auto errors = attempt(
           world,
           [&] {
             warm_up(scenario, trial, variant, world);
@@ -107,8 +109,8 @@ void run_variants(OwnTrial& own) {
             seen.record.events.clear();
           },
           [&] { return circumstances(own, variant); });
-      if (!error.empty()) {
-        broke_off(own, variant, error, seen, mine);
+      if (!errors.empty()) {
+        broke_off(own, variant, std::move(errors), seen, mine);
       } else {
         if (options.details == Details::worst) leave_out_details(seen.record, world);
         mine.ranks.push_back(seen.record);
@@ -137,14 +139,14 @@ std::vector<Verdict> explore_variants(OwnTrial& own) {
     const bool other_fix = variant.role == Role::fixed && !scenario.drawn_fix.empty() &&
                            variant.name != scenario.drawn_fix;
     here.growth = all.growth && !other_fix && drawn.insert(variant.role).second;
-    const auto error = attempt(
+    auto errors = attempt(
         world,
         [&] {
           explore(scenario, trial, variant, seen.record, world, here, own.record.variants[i],
                   verdicts);
         },
         [&] { return circumstances(own, variant); });
-    if (!error.empty()) broke_off(own, variant, error, seen, own.record.variants[i]);
+    if (!errors.empty()) broke_off(own, variant, std::move(errors), seen, own.record.variants[i]);
   }
   return verdicts;
 }

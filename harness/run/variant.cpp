@@ -7,17 +7,18 @@
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "harness/device/platform.h"
 #include "harness/device/workspaces.h"
+#include "harness/errors.h"
 #include "harness/measure/allocator_trace.h"
 #include "harness/measure/recorder.h"
 #include "harness/ranks/flight_recorder.h"
@@ -63,6 +64,25 @@ void rewind_streams() {
   static const StreamPool usual(false), high(true);
   usual.rewind();
   high.rewind();
+}
+
+ErrorKind kind_of(const std::exception& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr)
+    return ErrorKind::out_of_memory;
+  return dynamic_cast<const PartnerFailed*>(&error) != nullptr ? ErrorKind::partner
+                                                               : ErrorKind::other;
+}
+
+// An error of a rank for the others: its kind, its text and its place, a line each.
+std::string as_message(ErrorKind kind, const std::string& text, const std::string& place) {
+  return fmt::format("{}\n{}\n{}", static_cast<int>(kind), text, place);
+}
+
+RankError of_message(int rank, const std::string& message) {
+  const auto first = message.find('\n'), second = message.find('\n', first + 1);
+  return {rank, static_cast<ErrorKind>(std::stoi(message)),
+          message.substr(first + 1, second - first - 1),
+          second == std::string::npos ? "" : message.substr(second + 1)};
 }
 
 }  // namespace
@@ -147,28 +167,32 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   run_variant(scenario, trial, variant, world, {.purpose = "the warm-up of "});
 }
 
-std::string attempt(World& world, const std::function<void()>& body,
-                    const std::function<std::string()>& about) {
+std::vector<RankError> attempt(World& world, const std::function<void()>& body,
+                               const std::function<std::string()>& about) {
   std::string mine;
   try {
     body();
   } catch (const std::exception& error) {
-    mine = first_line(error);
-    if (mine.empty()) mine = "an exception without a text";
-    const auto more = about();
-    flight::threw(mine);
-    if (!more.empty()) mine += " [" + more + "]";
+    std::string text = first_line(error);
+    if (text.empty()) text = "an exception without a text";
+    const std::string place = about();
+    flight::threw(text);
+    mine = as_message(kind_of(error), text, place);
   }
-  std::vector<std::string> threw, noticed;
+  std::vector<RankError> threw, partners;
+  const auto readable = [](const std::string& message) {
+    return error_text(of_message(0, message));
+  };
   for (int rank = world.alone() ? world.rank() : 0;
-       const std::string& text : world.exchange(mine)) {
-    const bool aborted = text.find("has aborted the communicator") != std::string::npos;
-    if (!text.empty())
-      (aborted ? noticed : threw).push_back(fmt::format("rank {}: {}", rank, text));
+       const std::string& message : world.exchange(mine, readable)) {
+    if (!message.empty()) {
+      RankError error = of_message(rank, message);
+      (error.kind == ErrorKind::partner ? partners : threw).push_back(std::move(error));
+    }
     ++rank;
   }
-  std::ranges::move(noticed, std::back_inserter(threw));
-  return fmt::format("{}", fmt::join(threw, "; "));
+  std::ranges::move(partners, std::back_inserter(threw));
+  return threw;
 }
 
 }  // namespace tidemark

@@ -47,10 +47,9 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
 /// The text of an exception, without PyTorch's backtrace.
 std::string first_line(const std::exception& error);
 
-/// Runs `body` on every rank. Returns what ended it on which rank, the same text on all ranks, or
-/// empty; ranks that threw by themselves come before ranks whose communicator was aborted. `about`
-/// is added to the text of a rank that threw.
-std::string attempt(World& world, const std::function<void()>& body,
-                    const std::function<std::string()>& about);
+/// Runs `body` on every rank. Returns the errors of the ranks that threw, the same on all ranks;
+/// those by themselves come first. `about` says where a rank that threw was.
+std::vector<RankError> attempt(World& world, const std::function<void()>& body,
+                               const std::function<std::string()>& about);
 
 }  // namespace tidemark

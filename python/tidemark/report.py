@@ -18,7 +18,7 @@ from tidemark.settings import Settings
 from tidemark.verdict import Record, Verdict
 from tidemark.version import __version__
 
-SCHEMA, VERSION = "tidemark/report", "2.1"
+SCHEMA, VERSION = "tidemark/report", "2.2"
 STATISTICS = ("allocated", "active", "reserved", "requested")
 FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
 MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "lagging", "random")  # the defaults first
@@ -112,7 +112,8 @@ def one_of(words: Sequence[str], word: Any) -> str:
 
 
 def variant(name: str, role: str, records: list[Record], error: str | None, what: str) -> Record:
-    return {"name": name, "role": role, "error": error, "loss": [], "step_time_ns": [], "ranks": [rank(with_whole(one)) for one in records if one],
+    errors = [{"rank": 0, "kind": "out of memory", "text": error, "place": ""}] if error and error.startswith("torch.OutOfMemoryError: ") else []
+    return {"name": name, "role": role, "error": error, **({"errors": errors} if errors else {}), "loss": [], "step_time_ns": [], "ranks": [rank(with_whole(one)) for one in records if one],
             "sweep": [], "growth": [], "what": what}
 
 
@@ -129,7 +130,8 @@ def rank(record: Record) -> Record:
                                                                              for each in STATISTICS}})
     all_steps = [{"times": 1, "phases": phases, "moments": [], "calls": []} for phases in steps.values()]
     collectives = {name: count for name, (count, _) in record["collectives"].items()}
-    races = [{"first": side(race["first"]), "second": side(race["second"]), "bytes": race["bytes"], "explanation": race["explanation"]} for race in record["races"]]
+    races = [{"first": side(race["first"]), "second": side(race["second"]), "bytes": race["bytes"], "explanation": race["explanation"],
+              "kind": race["kind"]} for race in record["races"]]
     before, after = record["rest"]
     return {"rank": record["rank"], "phases": all_steps[-1]["phases"] if all_steps else [], "categories": {}, "counters": {**record["counters"], "collectives": collectives},
             "races": races, "rest": {"before": before, "after": after}, "steps": all_steps}

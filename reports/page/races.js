@@ -22,7 +22,7 @@ function distinct(variant) {
     race: same[0].race,
     ranks: [...new Set(same.map(({ rank }) => rank))],
   }));
-  const freed = ({ race }) => (race.explanation.includes(' before this was enqueued') ? 0 : 1);
+  const freed = ({ race }) => (race.kind === 'freed' ? 0 : 1);
   return found.sort((a, b) => freed(a) - freed(b) || b.race.bytes - a.race.bytes);
 }
 

@@ -298,6 +298,7 @@ size_t tidemark_races_read(char* text, size_t size) {
   for (const Finding& f : detector().findings.all()) {
     all.push_back({{"first", access(f.first)},
                    {"second", access(f.second)},
+                   {"kind", f.kind},
                    {"bytes", f.bytes},
                    {"count", f.count},
                    {"last", {last(f.first), last(f.second)}},

@@ -55,7 +55,7 @@ TEST_F(Report, SaysWhoWhereWhatAndWhen) {
   tidemark_races_phase("backward");
   operate("second", b, false);
   EXPECT_EQ(nlohmann::json::parse(R"([{"first": {"op": "first", "stream": "stream 1"},
-    "second": {"op": "second", "stream": "stream 2"}, "bytes": 4096, "count": 1, "last": [], "explanation":
+    "second": {"op": "second", "stream": "stream 2"}, "kind": "race", "bytes": 4096, "count": 1, "last": [], "explanation":
     "second (stream 2, backward) reads 4096 bytes of its float32 [1024] that first (stream 1, forward) writes as float32 [1024]; no stream order, event or host synchronisation puts one after the other"}])"),
             without_places(races()));
 }
