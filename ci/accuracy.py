@@ -58,7 +58,7 @@ def measured(step, tidemark, python):
         flags, program = command(step, folder)
         out, begun = Path(folder, "out.json"), time.monotonic()
         subprocess.run([tidemark, "exec", *flags, "--out", out, "--", python, *program], check=True, capture_output=True, env={**os.environ, "TIDEMARK_UNKNOWN": "nan"})
-        device = json.loads(out.read_text())["programs"][0]["ranks"][0]["devices"][0]
+        device = json.loads(out.read_text())["trials"][0]["program"]["ranks"][0]["devices"][0]
         return device["requested" if STEPS[step] else "allocated"], time.monotonic() - begun
 
 

@@ -51,10 +51,10 @@ std::string programs_headline(const Report& report) {
   Bytes allocated = 0, active = 0, reserved = 0;
   bool full = false, measured = false;
   int code = 0;
-  std::size_t failed = 0;
-  for (const ProgramRecord& program : report.programs) {
+  const int failed = report.count(Status::fail), passed = report.count(Status::pass);
+  for (const TrialRecord& trial : report.trials) {
+    const ProgramRecord& program = *trial.program;
     if (code == 0) code = program.exit_code;
-    failed += program.failures.size();
     for (const ProcessRecord& process : program.processes)
       for (const DeviceRecord& device : process.devices) {
         measured = true;
@@ -67,7 +67,10 @@ std::string programs_headline(const Report& report) {
   std::string end;
   if (code != 0)
     end = fmt::format("Exit code {}{}. ", code, full ? " after running out of memory" : "");
-  if (failed > 0) end += plural(static_cast<std::int64_t>(failed), "verdict") + " failed. ";
+  if (failed > 0)
+    end += plural(failed, "verdict") + " failed. ";
+  else if (passed > 0)
+    end += passed_text(report) + ". ";
   if (!measured) return end + "No process of the program has recorded CUDA memory";
   return fmt::format("{}Peak: {} allocated, {} active, {} reserved", end, bytes_text(allocated),
                      bytes_text(active), bytes_text(reserved));
@@ -76,7 +79,7 @@ std::string programs_headline(const Report& report) {
 }  // namespace
 
 std::string headline(const Report& report) {
-  if (report.trials.empty() && !report.programs.empty()) return programs_headline(report);
+  if (report.of_programs()) return programs_headline(report);
   const int all = static_cast<int>(report.trials.size());
   const int failed = report.count(Status::fail), passed = report.count(Status::pass);
   if (!report.run.ended.empty() || unfinished(report) > 0)

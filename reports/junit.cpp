@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <vector>
 
@@ -74,7 +73,9 @@ void add_assertion(const Report& report, const TrialRecord& trial,
   } else {
     return;
   }
-  suite.add(trial, fmt::format("{}/{}", all.front()->variant, all.front()->name), inner);
+  suite.add(trial,
+            (all.front()->variant.empty() ? "" : all.front()->variant + "/") + all.front()->name,
+            inner);
 }
 
 /// The verdicts of each variant that passed, counted as everywhere, are one case.
@@ -113,26 +114,18 @@ Suite faults_suite(const Report& report) {
   return suite;
 }
 
-/// A suite of programs, a case each: what ended the program, or the verdicts that failed.
-Suite programs_suite(const Report& report) {
-  Suite suite{"programs", {}};
-  for (const ProgramRecord& program : report.programs) {
-    std::string inner;
-    if (program.exit_code != 0) {
-      ++suite.errors;
-      inner =
-          element("error", fmt::format("the program ended with exit code {}", program.exit_code));
-    } else if (!program.failures.empty()) {
-      ++suite.failures;
-      inner = element("failure", program.failures.front(),
-                      markup_text(fmt::format("{}", fmt::join(program.failures, "\n"))));
-    } else if (program.processes.empty()) {
-      ++suite.skipped;
-      inner = element("skipped", "no process of the program has recorded CUDA memory");
-    }
-    suite.add(fmt::format("{}", fmt::join(program.program, " ")), program.name(), inner);
+/// The case of a program is that it ended well.
+void add_program(const TrialRecord& trial, Suite& suite) {
+  const ProgramRecord& program = *trial.program;
+  std::string inner;
+  if (program.exit_code != 0) {
+    ++suite.errors;
+    inner = element("error", fmt::format("the program ended with exit code {}", program.exit_code));
+  } else if (program.processes.empty()) {
+    ++suite.skipped;
+    inner = element("skipped", "no process of the program has recorded CUDA memory");
   }
-  return suite;
+  suite.add(trial, fmt::format("{}", fmt::join(program.words, " ")), inner);
 }
 
 }  // namespace
@@ -148,6 +141,7 @@ std::string junit(const Report& report) {
                  element(report.run.require_all ? "failure" : "skipped", trial.skipped));
     }
     add_unfinished(trial, *suite);
+    if (trial.program) add_program(trial, *suite);
     for (const VariantRecord& variant : trial.variants) {
       if (variant.error.empty()) continue;
       ++suite->errors;
@@ -156,8 +150,7 @@ std::string junit(const Report& report) {
     for (const auto& one : by_assertion(trial)) add_assertion(report, trial, one, *suite);
     add_passed(trial, *suite);
   }
-  for (Suite& suite : std::array{programs_suite(report), faults_suite(report)})
-    if (suite.tests > 0) suites.push_back(std::move(suite));
+  if (Suite faults = faults_suite(report); faults.tests > 0) suites.push_back(std::move(faults));
   Suite all;
   std::string body;
   for (const Suite& s : suites) {
@@ -169,8 +162,8 @@ std::string junit(const Report& report) {
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
       "skipped=\"{}\">\n{}</testsuites>\n",
-      markup_text(report.trials.empty() ? "tidemark" : "tidemark: " + counts_text(report)),
-      all.tests, all.failures, all.errors, all.skipped, body);
+      markup_text("tidemark: " + counts_text(report)), all.tests, all.failures, all.errors,
+      all.skipped, body);
 }
 
 }  // namespace tidemark

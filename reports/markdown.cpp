@@ -224,7 +224,7 @@ std::string markdown_text(const std::string& text) {
 
 std::string markdown(const Report& report) {
   std::string out = fmt::format("# tidemark: {}\n\n", plain(headline(report)));
-  if (!report.trials.empty() || report.programs.empty()) out += plain(counts_text(report)) + "\n\n";
+  if (!report.of_programs()) out += plain(counts_text(report)) + "\n\n";
   for (const std::string& fault : report.run.faults) out += "- **FAILED**: " + plain(fault) + "\n";
   for (const std::string& gap : gaps(report)) out += "- " + plain(gap) + "\n";
   for (const std::string& line : fits_text(report)) out += "- " + plain(line) + "\n";
@@ -245,7 +245,7 @@ std::string markdown(const Report& report) {
       out += fmt::format("- and {} more, in report.html\n", failed.size() - kGroupsShown);
     out += "\n";
   }
-  out += programs_markdown(report.programs);
+  out += programs_markdown(report.trials);
   for (const Overview& overview : overviews(report)) out += "\n" + table(overview);
   const RunRecord& run = report.run;
   out += fmt::format("\n{}: {} · torch {} · {}\n",

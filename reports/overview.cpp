@@ -76,6 +76,7 @@ std::string Overview::detail() const {
 std::vector<Overview> overviews(const Report& report) {
   std::vector<Overview> out;
   for (const TrialRecord& trial : report.trials) {
+    if (trial.program) continue;  // has peaks of processes and no variants
     auto group = std::ranges::find_if(out, [&](const Overview& o) {
       return std::ranges::all_of(o.trials,
                                  [&](const TrialRecord* t) { return together(*t, trial); });

@@ -94,9 +94,16 @@ std::string measured_text(const Verdict& v) {
   return out;
 }
 
+std::string words_of(const std::vector<std::string>& argv) {
+  std::vector<std::string> words;
+  for (const std::string& word : argv) words.push_back(shell_word(word));
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 std::string command(const Report& report, const TrialRecord& trial) {
   const RunRecord& run = report.run;
   const std::string program = run.argv.empty() ? "" : run.argv.front();
+  if (trial.program) return words_of(run.argv);
   if (program == "pytest") return "pytest " + shell_word(trial.scenario);
   if (program == "ci/upstream" && trial.scenario.starts_with("test/"))  // a file of --suite
     return "ci/upstream --suite CHECKOUT --files " + shell_word(trial.scenario);

@@ -240,7 +240,7 @@ Rendered rerender(const fs::path& path, const Report* base,
                   Changes (*changed)(const Report& base, const Report& fresh), FindNights nights) {
   const fs::path folder = folder_of(path);
   Report report = read_whole(path);
-  if (report.trials.empty() && !report.programs.empty()) return {folder, std::move(report)};
+  if (report.of_programs()) return {folder, std::move(report)};
   std::optional<Changes> changes;
   if (base != nullptr && changed != nullptr) changes = changed(*base, report);
   std::vector<File> files = files_of_variants(folder, report, false);

@@ -56,7 +56,7 @@ void add_report(CLI::App& app, Act& act) {
         return changes_of(compare(before, after, {}), {"base", before}, {"new", after});
       };
       const Rendered done = rerender(*path, other ? &*other : nullptr, changed, nights_beside);
-      if (done.report.trials.empty() && !done.report.programs.empty()) {
+      if (done.report.of_programs()) {
         std::optional<Changes> changes;
         if (other) changes = changed(*other, done.report);
         rerender_programs(done.folder, done.report, changes ? &*changes : nullptr);

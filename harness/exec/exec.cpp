@@ -234,13 +234,13 @@ Ns since(Clock::time_point begun) { return std::chrono::nanoseconds(Clock::now()
 int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, const Report& base) {
   const auto begun = Clock::now();
   Findings findings(exec, plan.run);
-  for (ProgramRecord& one : plan.programs) {
-    if (plan.programs.size() > 1) say("schedule " + one.schedule + ":\n");
+  for (TrialRecord& one : plan.trials) {
+    if (plan.trials.size() > 1) say("schedule " + one.schedule + ":\n");
     const Session session;
-    if (&one == &plan.programs.front()) say(first_line(exec, plan.run.host));
-    one.exit_code = run_once(exec, program, one.schedule, session.folder);
-    one.processes = read_records(session.folder, session.folder / "users");
-    const bool failed = one.exit_code != 0;
+    if (&one == &plan.trials.front()) say(first_line(exec, plan.run.host));
+    one.program->exit_code = run_once(exec, program, one.schedule, session.folder);
+    one.program->processes = read_records(session.folder, session.folder / "users");
+    const bool failed = one.program->exit_code != 0;
     findings.add(std::move(one));
     if (failed) break;
   }
@@ -258,7 +258,7 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
   Job job = Job::join(folder, launcher, plan, flag, [&] { check_places(exec, true); });
   if (launcher.name == kOwnJob) say(first_line(exec, plan.run.host));
   int code = 0;
-  for (const ProgramRecord& one : plan.programs) {
+  for (const TrialRecord& one : plan.trials) {
     code = run_once(exec, program, one.schedule, job.begin(one.schedule));
     job.end(one.schedule, code);
     if (code != 0) break;
@@ -270,8 +270,8 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
     if (!complete && code == 0 && job.alive()) return 0;
     Report report = job.report();
     Findings findings(exec, std::move(report.run));
-    for (ProgramRecord& one : report.programs) {
-      if (plan.programs.size() > 1) say("schedule " + one.schedule + ":\n");
+    for (TrialRecord& one : report.trials) {
+      if (plan.trials.size() > 1) say("schedule " + one.schedule + ":\n");
       findings.add(std::move(one));
     }
     const int all = findings.finish(base, since(begun));
@@ -309,8 +309,10 @@ int exec_program(int argc, char** argv, const RunRecord& version) {
   set_environment(exec, libraries, listed);
   Report plan;
   plan.run = describe_exec(argc, argv, libraries.torch, version);
+  const auto mode = std::ranges::find(words(Mode()), exec.mode) - words(Mode()).begin();
   for (const std::string& schedule : exec.schedules)
-    plan.programs.push_back({exec.program, exec.mode, schedule, 0, {}, {}, {}});
+    plan.trials.push_back(program_trial(exec.program, static_cast<Mode>(mode), schedule,
+                                        std::max({exec.ranks, exec.of, 1})));
   return in_job ? run_in_job(exec, program, plan, base, *launcher)
                 : run_alone(exec, program, std::move(plan), base);
 }

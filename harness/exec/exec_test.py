@@ -26,10 +26,13 @@ def case_alone():
     said = python("a = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')\nb = torch.empty(2 << 20, dtype=torch.uint8, device='cuda')\n"
                   "del a\ntorch.cuda.reset_peak_memory_stats()\nraise SystemExit(7)", "--out", out, "--max-peak", "7MiB",
                   path=f"{FOLDER}:{SITE}").ends(7, "7.00")
-    said.check("FAIL" not in said.err and said.out == "the own one\n", "--max-peak that holds, the user's own sitecustomize")
-    program, = json.loads(out.read_text())["programs"]
+    said.check("FAIL" not in said.err and "--max-peak: 7,340,032 bytes are allocated at most, of 7,340,032\n" in said.err and said.out == "the own one\n",
+               "--max-peak that holds, the user's own sitecustomize")
+    trial, = json.loads(out.read_text())["trials"]
+    said.check([(one["name"], one["status"], one["measured"]) for one in trial["verdicts"]] == [("memory/allocated/limit", "pass", 7 * MIB)], "a verdict of its own")
+    program = trial["program"]
     figures = program["ranks"][0]["devices"][0]
-    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and program["exit_code"] == 7 and program["mode"] == "known",
+    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and program["exit_code"] == 7 and trial["mode"] == "known",
                "5 + 2 MiB, whatever was reset")
     python("from torch.backends import cudnn\na, b, c = torch._C._cudnn.getCompileVersion()\nassert cudnn.version() == 10000 * a + 100 * b + c\n"
            "assert cudnn.is_acceptable(torch.ones(1, device='cuda'))").ends(0)
@@ -106,7 +109,7 @@ def case_absent():
     reports = {}
     for name, flags in {"present": ["--ranks", 2], "absent": ["--as-rank", "0,1", "--of", 2]}.items():
         Said(*flags, "--out", FOLDER / name, "--", *shard).ends(0)
-        reports[name] = [[{**one, "device": 0} for one in rank["devices"]] for rank in json.loads((FOLDER / name).read_text())["programs"][0]["ranks"]]
+        reports[name] = [[{**one, "device": 0} for one in rank["devices"]] for rank in json.loads((FOLDER / name).read_text())["trials"][0]["program"]["ranks"]]
     if len(reports["present"]) != 2 or reports["present"] != reports["absent"]:
         sys.exit(f"FAILED: the peaks of ranks without partners are those of ranks with them: {reports}")
     # 2 of 1,024 rows of 4 layers, with two moments of Adam each; cuBLAS's workspace on Hopper, of the forward's and of the backward's
@@ -151,7 +154,7 @@ def peaks(name, *words):
     out = FOLDER / name
     said = Said(*words[:-1], "--out", out, "--", sys.executable, words[-1]).ends(0)
     report = json.loads(out.read_text())
-    return said, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["programs"][0]["ranks"] for device in rank["devices"]]
+    return said, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["trials"][0]["program"]["ranks"] for device in rank["devices"]]
 
 
 def case_known():
@@ -166,7 +169,7 @@ def case_known():
             if words[-1] is scaler:
                 ranks = said.out.count("scale ")
                 said.check(ranks > 0 and said.out.count("scale 65536.0 steps {3.0} states 6\n") == ranks, "no overflow, three steps")
-                events = [event for rank in report["programs"][0]["ranks"] for event in rank["events"]]
+                events = [event for rank in report["trials"][0]["program"]["ranks"] for event in rank["events"]]
                 checks = [e for e in events if e["answer"] == "no overflow"]
                 said.check(checks and all(e["line"].startswith(str(scaler) + ":") for e in checks), "where the overflow was asked for")
                 said.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 
 #include "harness/ranks/terminal.h"
 #include "harness/record/json.h"
@@ -32,38 +34,41 @@ Findings::Findings(const ExecOptions& exec, RunRecord run)
   report_.run = std::move(run);
 }
 
-void Findings::add(ProgramRecord program) {
+void Findings::add(TrialRecord trial) {
+  ProgramRecord& program = *trial.program;
   say_peaks(program);
   if (!exec_.report.empty()) {
-    peaks_.push_back(highest_peak(exec_.report, program.schedule));
+    peaks_.push_back(highest_peak(exec_.report, trial.schedule));
     program.alive = alive_at(peaks_.back());
   }
-  const std::vector<std::string> lines = failures(program, exec_.wishes);
-  failed_ = failed_ || !lines.empty();
-  program.failures.insert(program.failures.end(), lines.begin(), lines.end());
-  report_.programs.push_back(std::move(program));
+  std::vector<Verdict> verdicts = verdicts_of(program, exec_.wishes);
+  failed_ =
+      failed_ || std::ranges::find(verdicts, Status::fail, &Verdict::status) != verdicts.end();
+  std::ranges::move(verdicts, std::back_inserter(trial.verdicts));
+  report_.trials.push_back(std::move(trial));
 }
 
 int Findings::finish(const Report& base, Ns duration) {
   report_.run.duration_ns = duration;
-  std::vector<ProgramRecord>& programs = report_.programs;
+  std::vector<TrialRecord>& trials = report_.trials;
   if (!peaks_.empty()) say(alive_text(peaks_, report_.run.capacity_bytes));
-  say(bracket_text(programs));
+  say(bracket_text(trials));
   PeakRegressions more;
   if (!exec_.base.empty()) {
     more = grown(base, report_, exec_.thresholds);
     if (more.failures.empty())
       say(paint_.green("--compare: no peak is higher than in " + exec_.base) + "\n");
     failed_ = failed_ || !more.failures.empty();
-    programs.back().failures.insert(programs.back().failures.end(), more.failures.begin(),
-                                    more.failures.end());
+    std::ranges::copy(more.failures, std::back_inserter(trials.back().verdicts));
   }
   int code = 0;
-  for (const ProgramRecord& one : programs) {
-    for (const std::string& line : one.failures)
-      say(paint_.red("FAIL") + " " + (programs.size() > 1 ? one.schedule + ": " : "") + line +
-          "\n");
-    if (code == 0) code = one.exit_code;
+  for (const TrialRecord& one : trials) {
+    const std::string where = trials.size() > 1 ? one.schedule + ": " : "";
+    for (const std::string& line : held(one.verdicts)) say(paint_.green(where + line) + "\n");
+    for (const Verdict& verdict : one.verdicts)
+      if (verdict.status == Status::fail)
+        say(paint_.red("FAIL") + " " + where + verdict.why + "\n");
+    if (code == 0) code = one.program->exit_code;
   }
   if (!more.failures.empty()) say(more.causes);
   write(exec_.base.empty() ? nullptr : &more.changes);

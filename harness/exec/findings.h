@@ -17,9 +17,9 @@ void say(const std::string& text);
 class Findings {
  public:
   Findings(const ExecOptions& exec, RunRecord run);
-  /// A program that ran under a schedule: prints its peaks, and judges it. Failures that it has
+  /// A program that ran under a schedule: prints its peaks, and judges it. Verdicts that it has
   /// before are printed and do not count.
-  void add(ProgramRecord program);
+  void add(TrialRecord trial);
   /// After the last program: prints what is alive and the verdicts that fail, and writes the files.
   /// `base` is the report of --compare. Returns the first program's exit code that is not 0, else 1
   /// if a verdict fails.

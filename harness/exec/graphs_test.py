@@ -41,7 +41,7 @@ def case_training():
     for mode in "math", "known":
         said = python(TRAINING, "--mode", mode, "--out", FOLDER / mode).ends(0)
         said.check(said.out == "True True 4\n", "the numbers of the eager steps")
-        peaks[mode] = json.loads((FOLDER / mode).read_text())["programs"][0]["ranks"][0]["devices"]
+        peaks[mode] = json.loads((FOLDER / mode).read_text())["trials"][0]["program"]["ranks"][0]["devices"]
     said.check(peaks["math"] == peaks["known"], f"the peaks of both modes: {peaks}")
 
 

@@ -45,7 +45,7 @@ def torchrun(host, size, per_host, rank, name, *program):
 def peaks(*names):
     found = {}
     for name in names:
-        for rank in json.loads((FOLDER / name).read_text())["programs"][0]["ranks"]:
+        for rank in json.loads((FOLDER / name).read_text())["trials"][0]["program"]["ranks"]:
             found[rank["rank"]] = [{**device, "device": 0} for device in rank["devices"]]
     return found
 

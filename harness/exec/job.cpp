@@ -14,6 +14,7 @@
 
 #include "harness/errors.h"
 #include "harness/exec/records.h"
+#include "harness/exec/wishes.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "reports/program/alive.h"
@@ -139,33 +140,35 @@ bool Job::alive() const {
   return false;
 }
 
-std::vector<std::string> Job::unfinished() const {
-  std::vector<std::string> lines;
+std::vector<Verdict> Job::unfinished() const {
+  std::vector<Verdict> verdicts;
   for (int rank = 0; rank < launcher_.size; ++rank) {
     if (ended(rank)) continue;
     const bool begun = fs::exists(folder_ / std::to_string(rank));
-    lines.push_back(fmt::format(
-        "unknown: process {} of the {} that {} started {}", rank, launcher_.size, launcher_.name,
-        begun ? "had not ended, and its peaks are those until then" : "had not begun"));
+    verdicts.push_back(not_known(
+        rank, fmt::format(
+                  "process {} of the {} that {} started {}", rank, launcher_.size, launcher_.name,
+                  begun ? "had not ended, and its peaks are those until then" : "had not begun")));
   }
-  return lines;
+  return verdicts;
 }
 
 void Job::write_snapshots_to(const fs::path& report) const {
-  for (const ProgramRecord& program : plan_.programs)
+  for (const TrialRecord& trial : plan_.trials)
     for (int rank = 0; rank < launcher_.size; ++rank) {
-      const fs::path folder = folder_ / std::to_string(rank) / program.schedule;
-      if (fs::is_directory(folder)) write_snapshots(folder, snapshots_of(report, program.schedule));
+      const fs::path folder = folder_ / std::to_string(rank) / trial.schedule;
+      if (fs::is_directory(folder)) write_snapshots(folder, snapshots_of(report, trial.schedule));
     }
 }
 
 Report Job::report() const {
   Report report = plan_;
-  std::vector<ProgramRecord> begun;
-  for (ProgramRecord& program : report.programs) {
+  std::vector<TrialRecord> begun;
+  for (TrialRecord& trial : report.trials) {
+    ProgramRecord& program = *trial.program;
     bool any = false;
     for (int rank = 0; rank < launcher_.size; ++rank) {
-      const fs::path folder = folder_ / std::to_string(rank) / program.schedule;
+      const fs::path folder = folder_ / std::to_string(rank) / trial.schedule;
       if (!fs::is_directory(folder / "users")) continue;
       any = true;
       for (ProcessRecord& process : read_records(folder, folder / "users")) {
@@ -179,10 +182,10 @@ Report Job::report() const {
     }
     if (!any) continue;
     put_by_rank(program.processes);
-    program.failures = unfinished();
-    begun.push_back(std::move(program));
+    trial.verdicts = unfinished();
+    begun.push_back(std::move(trial));
   }
-  report.programs = std::move(begun);
+  report.trials = std::move(begun);
   return report;
 }
 

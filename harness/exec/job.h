@@ -30,7 +30,7 @@ class Job {
   explicit Job(std::filesystem::path folder);
 
   /// Joins the job, or begins it if there is none: `begin` then throws UsageError if the report
-  /// could not be written. `plan` is what all processes have alike: the run, and a program for each
+  /// could not be written. `plan` is what all processes have alike: the run, and a trial for each
   /// schedule. Throws UsageError, which begins with `flag`, if the folder belongs to another job,
   /// has this process already, or cannot be locked.
   static Job join(const std::filesystem::path& folder, const Launcher& launcher, const Report& plan,
@@ -47,14 +47,14 @@ class Job {
   bool alive() const;     // one of those that have not ended lives
   /// Writes the snapshots of all processes into the folder of a report.
   void write_snapshots_to(const std::filesystem::path& report) const;
-  /// The plan with the records of all processes. A program's failures name the processes that have
-  /// not ended.
+  /// The plan with the records of all processes. A verdict that fails names each process that
+  /// has not ended.
   Report report() const;
   void remove() const;  // without the lock, which is a file of the folder
 
  private:
   bool ended(int rank) const;
-  std::vector<std::string> unfinished() const;  // a sentence each
+  std::vector<Verdict> unfinished() const;
 
   std::filesystem::path folder_;
   Launcher launcher_;  // with the rank of this process after join()

@@ -31,8 +31,9 @@ def alone():
 
 def report_of(folder):
     """The exit code and the failures of its program, and by rank the bytes that were allocated at the peak."""
-    program, = json.loads((folder / "report.json" if folder.is_dir() else folder).read_text())["programs"]
-    return program["exit_code"], program["failures"], {one["rank"]: [device["allocated"] for device in one["devices"]] for one in program["ranks"]}
+    trial, = json.loads((folder / "report.json" if folder.is_dir() else folder).read_text())["trials"]
+    program, failures = trial["program"], [verdict["why"] for verdict in trial["verdicts"] if verdict["status"] == "fail"]
+    return program["exit_code"], failures, {one["rank"]: [device["allocated"] for device in one["devices"]] for one in program["ranks"]}
 
 
 def step(rank, size=2, number=1, **more):
@@ -155,7 +156,7 @@ def case_order():
     both = [Task(step(rank), "--schedule", "instant,lagging", "--report", folder, *allocate(1)) for rank in range(2)]
     said = "".join(task.ends(0).err for task in both)
     check(said.count("schedule lagging:") == 1 and said.count("highest - lowest") == 1, "one bracket", said)
-    check([len(program["ranks"]) for program in json.loads((folder / "report.json").read_text())["programs"]] == [2, 2], "both ranks under both")
+    check([len(trial["program"]["ranks"]) for trial in json.loads((folder / "report.json").read_text())["trials"]] == [2, 2], "both ranks under both")
 
 
 def case_kills():
@@ -228,7 +229,7 @@ def case_killed():
     task.running.kill()
     task.ends(-signal.SIGKILL)
     said = tidemark("report", f"{out}.ranks", "--json")
-    check(said.returncode == 0 and [one["rank"] for one in json.loads(said.stdout)["programs"][0]["ranks"]] == [0], "its records are printed", said.stderr)
+    check(said.returncode == 0 and [one["rank"] for one in json.loads(said.stdout)["trials"][0]["program"]["ranks"]] == [0], "its records are printed", said.stderr)
 
 
 def case_two():

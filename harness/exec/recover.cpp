@@ -16,14 +16,14 @@ void recover_report(const std::filesystem::path& folder) {
     alive = job.alive();
     if (!alive) job.write_snapshots_to(folder);
     Report report = job.report();
-    if (report.programs.empty())
+    if (report.trials.empty())
       throw std::runtime_error(records.string() +
                                ": no process of this job has begun its program: there is nothing "
                                "to report");
     std::vector<HighestPeak> peaks;
-    for (ProgramRecord& program : report.programs) {
-      peaks.push_back(highest_peak(folder, program.schedule));
-      program.alive = alive_at(peaks.back());
+    for (TrialRecord& trial : report.trials) {
+      peaks.push_back(highest_peak(folder, trial.schedule));
+      trial.program->alive = alive_at(peaks.back());
     }
     std::vector<File> files = program_files(report, peaks, folder);
     files.push_back({"report.json", json_text(report)});

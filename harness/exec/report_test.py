@@ -17,7 +17,7 @@ def case_compare():
         python(allocate.format(mib), "--compare", base).ends(0, "--compare: no peak is higher than in")
     grew = python(allocate.format(32), "--compare", base, "--out", other)
     grew.ends(1, "FAIL --compare: program under calibrated process 1: memory/allocated: 31,457,280 -> 33,554,432 bytes")
-    grew.check(grew.err.count("FAIL") == 3 and len(json.loads(other.read_text())["programs"][0]["failures"]) == 3, "three peaks")
+    grew.check(grew.err.count("FAIL") == 3 and len(json.loads(other.read_text())["trials"][0]["verdicts"]) == 3, "three peaks")
     python(allocate.format(32), "--compare", base, "--threshold", "memory=2MiB").ends(0)
     python(allocate.format(30), "--ranks", 2, "--compare", base).ends(1, "process 1 has no peak in this run", "rank 1 has no peak in the other run")
     python(allocate.format(30) + "\nimport os, time\ntime.sleep(1)\nos.kill(os.getpid(), 9)", "--compare", base).ends(
@@ -25,10 +25,10 @@ def case_compare():
     half.write_text(base.read_text()[:200])
     python("", "--compare", half).refuses("--compare", "half.json: not JSON after byte 201: the file is cut off")
     report = json.loads(base.read_text())
-    del report["programs"][0]["ranks"][0]["devices"][0]["active"]
+    del report["trials"][0]["program"]["ranks"][0]["devices"][0]["active"]
     half.write_text(json.dumps(report))
-    python("", "--compare", half).refuses("half.json: programs[0].ranks[0].devices[0]", "active")
-    report["programs"][0]["ranks"] = []
+    python("", "--compare", half).refuses("half.json: trials[0].program.ranks[0].devices[0]", "active")
+    report["trials"][0]["program"]["ranks"] = []
     half.write_text(json.dumps(report))
     python("", "--compare", half).refuses("no process of a program has ended with a peak")
     python("", "--compare", FOLDER / "none").refuses("cannot be read")

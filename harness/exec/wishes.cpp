@@ -13,34 +13,91 @@
 
 namespace tidemark {
 
-std::vector<std::string> failures(const ProgramRecord& program, const Wishes& wishes) {
-  std::vector<std::string> lines;
-  if (wishes.any() && program.processes.empty())
-    lines.push_back("unknown: no process has recorded CUDA memory, so nothing was measured");
+namespace {
+
+constexpr const char* kKnown = "memory/known";
+constexpr const char* kPeak = "memory/allocated/limit";
+constexpr const char* kRetries = "memory/retries/limit";
+constexpr const char* kRaces = "race/none";
+
+/// Whether `measured` is at most `most`; `why` is the sentence if it is not.
+Verdict at_most(const char* name, const DeviceAt& at, std::int64_t measured, std::int64_t most,
+                const char* unit, const std::string& why) {
+  Verdict out{.name = name, .variant = at.variant, .rank = at.process->rank.value_or(0)};
+  out.status = measured > most ? Status::fail : Status::pass;
+  out.high = static_cast<double>(most), out.measured = static_cast<double>(measured);
+  out.unit = unit;
+  if (out.status == Status::fail) out.why = why;
+  return out;
+}
+
+std::string plain(double number) { return exact(number); }
+
+}  // namespace
+
+Verdict not_known(int rank, const std::string& why) {
+  return {.name = kKnown, .rank = rank, .status = Status::fail, .why = why};
+}
+
+std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wishes) {
+  std::vector<Verdict> out;
+  if (!wishes.any()) return out;
+  if (program.processes.empty())
+    out.push_back(
+        not_known(0, "unknown: no process has recorded CUDA memory, so nothing was measured"));
   for (const ProcessRecord& process : program.processes) {
-    if (wishes.any() && process.devices.empty())
-      lines.push_back("unknown: " + unrecorded(process));
-    else if (wishes.any() && !process.ended)
-      lines.push_back(fmt::format("unknown: {} was killed {}: its peaks are those until then",
-                                  name_of(process), process.last));
-    for (const DeviceRecord& device : process.devices) {
-      if (wishes.max_peak && device.allocated > *wishes.max_peak)
-        lines.push_back(fmt::format("--max-peak: {} allocated {} bytes, {} more than {}",
-                                    place_of(process, device),
-                                    exact(static_cast<double>(device.allocated)),
-                                    exact(static_cast<double>(device.allocated - *wishes.max_peak)),
-                                    exact(static_cast<double>(*wishes.max_peak))));
-      if (wishes.no_retries && device.retries > 0)
-        lines.push_back(fmt::format(
-            "--no-retries: the allocator of {} freed its cached memory and tried again {}",
-            place_of(process, device), plural(device.retries, "time")));
-    }
-    if (wishes.no_races && !process.races.empty())
-      lines.push_back(fmt::format("--no-races: {} has {}: {}", name_of(process),
-                                  plural(std::ssize(process.races), "race"),
-                                  process.races.front().explanation));
+    const int rank = process.rank.value_or(0);
+    if (process.devices.empty())
+      out.push_back(not_known(rank, "unknown: " + unrecorded(process)));
+    else if (!process.ended)
+      out.push_back(not_known(rank, fmt::format("unknown: {} was killed {}: its peaks are those "
+                                                "until then",
+                                                name_of(process), process.last)));
   }
-  return lines;
+  for (const DeviceAt& at : devices_of(program)) {
+    const std::string place = place_of(*at.process, *at.device);
+    if (wishes.max_peak) {
+      const auto took = static_cast<double>(at.device->allocated),
+                 most = static_cast<double>(*wishes.max_peak);
+      out.push_back(at_most(kPeak, at, at.device->allocated, *wishes.max_peak, "bytes",
+                            fmt::format("--max-peak: {} allocated {} bytes, {} more than {}", place,
+                                        plain(took), plain(took - most), plain(most))));
+    }
+    if (wishes.no_retries)
+      out.push_back(at_most(
+          kRetries, at, at.device->retries, 0, "retries",
+          fmt::format(
+              "--no-retries: the allocator of {} freed its cached memory and tried again {}", place,
+              plural(at.device->retries, "time"))));
+    if (wishes.no_races && at.device == &at.process->devices.front()) {
+      const std::vector<Race>& races = at.process->races;
+      out.push_back(at_most(kRaces, at, std::ssize(races), 0, "races",
+                            fmt::format("--no-races: {} has {}: {}", name_of(*at.process),
+                                        plural(std::ssize(races), "race"),
+                                        races.empty() ? "" : races.front().explanation)));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> held(const std::vector<Verdict>& verdicts) {
+  std::vector<std::string> out;
+  if (std::ranges::find(verdicts, kKnown, &Verdict::name) != verdicts.end()) return out;
+  for (const auto& [name, flag] :
+       {std::pair{kPeak, "--max-peak"}, {kRetries, "--no-retries"}, {kRaces, "--no-races"}}) {
+    const Verdict* highest = nullptr;
+    bool holds = true;
+    for (const Verdict& one : verdicts) {
+      if (one.name != name) continue;
+      holds = holds && one.status == Status::pass;
+      if (highest == nullptr || one.measured > highest->measured) highest = &one;
+    }
+    if (highest == nullptr || !holds) continue;
+    out.push_back(name == kPeak ? fmt::format("{}: {} bytes are allocated at most, of {}", flag,
+                                              plain(*highest->measured), plain(*highest->high))
+                                : fmt::format("{}: none", flag));
+  }
+  return out;
 }
 
 Report read_base(const std::filesystem::path& path) {
@@ -50,10 +107,10 @@ Report read_base(const std::filesystem::path& path) {
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("exec: --compare ") + error.what());
   }
-  const auto has_peak = [](const ProgramRecord& program) {
-    return std::ranges::any_of(program.processes, &ProcessRecord::ended);
+  const auto has_peak = [](const TrialRecord& trial) {
+    return trial.program && std::ranges::any_of(trial.program->processes, &ProcessRecord::ended);
   };
-  if (std::ranges::none_of(base.programs, has_peak))
+  if (std::ranges::none_of(base.trials, has_peak))
     throw UsageError("exec: --compare " + path.string() +
                      ": no process of a program has ended with a peak: give what exec --out or "
                      "--report wrote");
@@ -67,20 +124,30 @@ PeakRegressions grown(const Report& base, const Report& now,
   options.thresholds = thresholds;
   const Comparison comparison = compare(base, now, options);
   PeakRegressions out;
-  for (const Change& change : comparison.changes)
-    if (change.kind == Kind::memory && change.effect == Effect::regression)
-      out.failures.push_back("--compare: " + sentence(change));
+  for (const Change& change : comparison.changes) {
+    if (change.kind != Kind::memory || change.effect != Effect::regression) continue;
+    out.failures.push_back({.name = change.metric + "/compare",
+                            .variant = change.place.variant,
+                            .rank = std::max(change.rank, 0),
+                            .status = Status::fail,
+                            .high = change.before,
+                            .measured = change.after,
+                            .unit = change.unit,
+                            .why = "--compare: " + sentence(change)});
+  }
   const Side before{"base", base}, after{"new", now};
   out.causes = text_of(causes(comparison, before, after, kMost));
   out.changes = changes_of(comparison, before, after);
-  for (const ProgramRecord& program : now.programs)
-    for (const ProcessRecord& process : program.processes)
-      if (process.devices.empty())
-        out.failures.push_back("--compare: unknown: " + unrecorded(process));
+  const auto unknown = [&](int rank, const std::string& why) {
+    out.failures.push_back(not_known(rank, "--compare: unknown: " + why));
+  };
+  for (const TrialRecord& trial : now.trials)
+    for (const ProcessRecord& process : trial.program->processes)
+      if (process.devices.empty()) unknown(process.rank.value_or(0), unrecorded(process));
   for (const std::string& missing : comparison.missing)
-    out.failures.push_back("--compare: unknown: " + missing + " has no peak in this run");
+    unknown(0, missing + " has no peak in this run");
   for (const std::string& fresh : comparison.fresh)
-    out.failures.push_back("--compare: unknown: " + fresh + " has no peak in the other run");
+    unknown(0, fresh + " has no peak in the other run");
   return out;
 }
 

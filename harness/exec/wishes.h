@@ -19,19 +19,25 @@ struct Wishes {
   bool any() const { return max_peak || no_races || no_retries; }
 };
 
-/// One line for each verdict that fails. Where nothing was recorded, or a process was killed, they
-/// are not known to hold, which is a failure too.
-std::vector<std::string> failures(const ProgramRecord& program, const Wishes& wishes);
+/// A verdict that fails because a peak is not known, for the reason `why`.
+Verdict not_known(int rank, const std::string& why);
+
+/// The verdicts on what the user asks for, of each device and process. Where nothing was recorded,
+/// or a process was killed, one fails that says so.
+std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wishes);
+/// "FAIL --max-peak: rank 0 allocated ..." for each that failed, and a line for each kind of check
+/// that holds everywhere: "--max-peak: the most is 61.2 GiB (rank 3)".
+std::vector<std::string> held(const std::vector<Verdict>& verdicts);
 
 /// The report of another run, as `tidemark exec --out` and `--report` write it. Throws UsageError
 /// in one line where it is none, or where it holds no peaks.
 Report read_base(const std::filesystem::path& path);
 
 struct PeakRegressions {
-  /// One line for each peak (allocated, active, reserved of every rank and device) that grew by
-  /// more than its threshold, or that one of the two runs does not have. A process that was killed
-  /// has no peaks.
-  std::vector<std::string> failures;
+  /// A verdict that fails for each peak (allocated, active, reserved of every rank and device) that
+  /// grew by more than its threshold, or that one of the two runs does not have. A process that was
+  /// killed has no peaks.
+  std::vector<Verdict> failures;
   /// What was different about the runs, then what the new peak is made of beyond the old one.
   std::string causes;
   Changes changes;  // for the page

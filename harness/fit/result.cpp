@@ -109,8 +109,9 @@ FitRun read_run(const FitValues& values, const fs::path& folder) {
                              last_line(output));
   }
   const Report report = read_report(folder / "report");
-  if (report.programs.size() != 1) throw std::runtime_error("fit: a run has another report");
-  const ProgramRecord& program = report.programs.front();
+  if (report.trials.size() != 1 || !report.of_programs())
+    throw std::runtime_error("fit: a run has another report");
+  const ProgramRecord& program = *report.trials.front().program;
   run.exit_code = program.exit_code;
   run.seconds = static_cast<double>(report.run.duration_ns) * 1e-9;
   run.alive = program.alive;

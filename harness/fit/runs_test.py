@@ -94,7 +94,7 @@ def case_server():
             if raised[0] != raised[1]:
                 sys.exit(f"FAILED: traceback of {what}")
             name = "-".join(Path(str(word)).stem.strip("-") for word in program)
-            records = [json.loads((FOLDER / f"{name}-{served}" / "report.json").read_text())["programs"][0] for served in (False, True)]
+            records = [json.loads((FOLDER / f"{name}-{served}" / "report.json").read_text())["trials"][0]["program"] for served in (False, True)]
             peaks = [[(one["rank"], one["devices"]) for one in record["ranks"]] for record in records]
             if peaks[0] != peaks[1] or not peaks[0][0][1]:
                 sys.exit(f"FAILED: peaks of {what}\n{peaks}")
@@ -107,7 +107,7 @@ def case_server():
         if was_copy or with_words:
             sys.exit("FAILED: a variable of torch, or a word of Python's, must have a process of its own")
         ranks, was_copy = once.exec(FOLDER / "ranks", "--as-rank", "0,3", "--of", "4", "--", "python3", "train.py", "1", served=True)
-        rows = json.loads((FOLDER / "ranks" / "report.json").read_text())["programs"][0]["ranks"]
+        rows = json.loads((FOLDER / "ranks" / "report.json").read_text())["trials"][0]["program"]["ranks"]
         if ranks.returncode or not was_copy or [one["rank"] for one in rows] != [0, 3]:
             sys.exit(f"FAILED: ranks without partners\n{ranks.stderr}")
         waiting = subprocess.Popen([TIDEMARK, "exec", "--", "python3", script("waits.py", "import os, time, torch\nopen('waits.pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n")],

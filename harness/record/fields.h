@@ -193,6 +193,7 @@ void visit(TrialRecord& x, auto& f) {
   f.optional("capacity_bytes", x.capacity, meaning::bytes, "of each virtual GPU that it ran on");
   f.optional("needs_bytes", x.needs, meaning::bytes,
              "the most that the closed forms say a variant reserves on a rank");
+  f.optional("program", x.program);
 }
 
 void visit(RunRecord& x, auto& f) {

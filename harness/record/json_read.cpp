@@ -19,9 +19,10 @@ void check_version(const Node& root) {
   }
   const std::string version = root["schema_version"].text(), mine = kSchemaVersion;
   const std::string major = version.substr(0, version.find('.'));
-  if (major != "1" && major != mine.substr(0, mine.find('.'))) {
+  if (major != "1" && major != "2" && major != mine.substr(0, mine.find('.'))) {
     root.fail(fmt::format(
-        "schema version {} where this tidemark reads 1.x and {}: use the tidemark that wrote it",
+        "schema version {} where this tidemark reads 1.x, 2.x and {}: use the tidemark that wrote "
+        "it",
         version, mine));
   }
 }
@@ -38,6 +39,18 @@ void check_passes(const Report& report, const std::string& where) {
           where, trial.name(), v.variant, v.rank, v.name, *v.measured)));
     }
   }
+}
+
+/// Before version 3 programs had a list of their own, and verdicts that failed were sentences.
+TrialRecord program_of_version_2(const Node& node) {
+  Mode mode{};
+  JsonReader::read(node["mode"], mode);
+  TrialRecord trial = program_trial({}, mode, node["schedule"].text(), 1);
+  JsonReader::read(node, *trial.program);
+  node["failures"].each([&](const Node& sentence) {
+    trial.verdicts.push_back({.name = "run", .status = Status::fail, .why = sentence.text()});
+  });
+  return trial;
 }
 
 Json parsed(std::string_view text, const std::string& where) {
@@ -82,7 +95,6 @@ Report parse_report(std::string_view text, const std::string& where,
     json["trials"][report.trials.size() - 1] =
         nullptr;  // has been read: its memory serves the next
   });
-  if (plain.has("programs")) JsonReader::read(plain["programs"], report.programs);
   plain["summary"]["exit_code"].integer();
   for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
     const auto stored = plain["summary"][key].integer();
@@ -91,6 +103,9 @@ Report parse_report(std::string_view text, const std::string& where,
                                         stored, key, report.count(status)));
     }
   }
+  if (plain.has("programs"))
+    plain["programs"].each(
+        [&](const Node& node) { report.trials.push_back(program_of_version_2(node)); });
   return report;
 }
 

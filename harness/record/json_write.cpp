@@ -65,7 +65,6 @@ std::string head_text(const Report& report) {
     for (const Json& each : *list) out += comma + line_of(each), comma = ",\n";
     out += "\n]";
   }
-  if (!report.programs.empty()) out += ",\n\"programs\": " + json_text(json_of(report.programs));
   return out + "\n}\n";
 }
 
@@ -84,13 +83,11 @@ std::string details_text(const VariantRecord& variant) {
 }
 
 Json to_json(const Report& report, Extent extent) {
-  Json out{{"schema", kSchema},
-           {"schema_version", kSchemaVersion},
-           {"run", json_of(report.run)},
-           {"trials", json_of(report.trials, extent)},
-           {"summary", json_of(Summary(report))}};
-  if (!report.programs.empty()) out["programs"] = json_of(report.programs);
-  return out;
+  return {{"schema", kSchema},
+          {"schema_version", kSchemaVersion},
+          {"run", json_of(report.run)},
+          {"trials", json_of(report.trials, extent)},
+          {"summary", json_of(Summary(report))}};
 }
 
 std::string json_text(const TrialRecord& trial) { return json_text(json_of(trial)); }

@@ -1,4 +1,4 @@
-// The record of a program under `tidemark exec`: an entry of its own kind in report.json.
+// The record of a program under `tidemark exec`: a part of its trial.
 #pragma once
 
 #include <cstdint>
@@ -67,13 +67,10 @@ struct AliveAtPeak {
 inline constexpr const char* kJobFolder = "ranks";
 
 struct ProgramRecord {
-  std::vector<std::string> program;  // as it was started
-  std::string mode, schedule;
+  std::vector<std::string> words;        // as it was started
   int exit_code = 0;                     // the program's own
   std::vector<ProcessRecord> processes;  // by rank
-  std::vector<std::string> failures;     // verdicts that fail, a sentence each
   std::optional<AliveAtPeak> alive;      // none without memory snapshots
-  std::string name() const;              // "program under lagging"
 };
 
 }  // namespace tidemark

@@ -83,12 +83,9 @@ void visit(AliveAtPeak& x, auto& f) {
 
 void visit(ProgramRecord& x, auto& f) {
   f.title("program", "a program under tidemark exec, under one schedule of the virtual device");
-  f("program", x.program, meaning::none, "the words by which it was started");
-  f("mode", x.mode, meaning::name);
-  f("schedule", x.schedule, meaning::name);
+  f("program", x.words, meaning::none, "the words by which it was started");
   f("exit_code", x.exit_code, meaning::none, "the program's own");
   f("ranks", x.processes, meaning::none, "its processes, by rank");
-  f("failures", x.failures, meaning::none, "verdicts that failed");
   f.optional("alive", x.alive);
 }
 

@@ -35,6 +35,7 @@ Bytes RankRecord::peak(Statistic statistic) const {
 }
 
 std::string TrialRecord::name() const {
+  if (program) return "program under " + schedule;
   return scenario + "/" + size + "/r" + std::to_string(ranks) + "/" + name_of(mode) + "/" +
          schedule;
 }
@@ -73,7 +74,20 @@ std::string errors_text(const std::vector<RankError>& errors) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
-std::string ProgramRecord::name() const { return "program under " + schedule; }
+TrialRecord program_trial(std::vector<std::string> words, Mode mode, const std::string& schedule,
+                          int ranks) {
+  TrialRecord out;
+  out.scenario = "program", out.size = "exec", out.schedule = schedule;
+  out.mode = mode, out.ranks = ranks;
+  out.program.emplace().words = std::move(words);
+  return out;
+}
+
+bool Report::of_programs() const {
+  return !trials.empty() && std::ranges::all_of(trials, [](const TrialRecord& trial) {
+    return trial.program.has_value();
+  });
+}
 
 int Report::count(Status status) const {
   int n = 0;
@@ -96,22 +110,20 @@ bool Report::complete() const {
 int Report::exit_code() const {
   bool broke = !run.ended.empty();
   for (const auto& trial : trials) {
-    broke |= !trial.not_run.empty();
+    broke |= !trial.not_run.empty() || (trial.program && trial.program->exit_code != 0);
     for (const auto& variant : trial.variants) broke |= !variant.error.empty();
   }
-  for (const auto& program : programs) broke |= program.exit_code != 0;
   if (run.interrupted) return 130;
-  if (trials.empty() && programs.empty()) return 4;
+  if (trials.empty()) return 4;
   const int skipped = count(Course::skipped);
   if (broke) return 3;
   if (skipped > 0 && run.require_all) return 1;
-  if (!trials.empty() && skipped == static_cast<int>(trials.size())) return 77;
-  const bool failed = std::ranges::any_of(
-      programs, [](const ProgramRecord& program) { return !program.failures.empty(); });
-  if (count(Status::fail) > 0 || failed || !run.faults.empty()) return 1;
+  if (skipped == static_cast<int>(trials.size())) return 77;
+  if (count(Status::fail) > 0 || !run.faults.empty()) return 1;
   // Trials ran and nothing was judged: that proves nothing, and must not look like success.
-  const bool measured = std::ranges::any_of(
-      programs, [](const ProgramRecord& program) { return !program.processes.empty(); });
+  const bool measured = std::ranges::any_of(trials, [](const TrialRecord& trial) {
+    return trial.program && !trial.program->processes.empty();
+  });
   return count(Status::pass) > 0 || measured ? 0 : 4;
 }
 

@@ -162,8 +162,12 @@ struct TrialRecord {
   Bytes capacity = 0;        // of each GPU that it ran on; 0: the run's
   /// The most that the closed forms say any variant reserves on any rank; none: they do not say.
   std::optional<Bytes> needs = {};
-  std::string name() const;  // scenario/size/rN/mode/schedule
+  std::optional<ProgramRecord> program = {};  // of `tidemark exec`, which has no variants
+  std::string name() const;  // scenario/size/rN/mode/schedule; "program under lagging"
 };
+/// A trial of a program: scenario "program", size "exec".
+TrialRecord program_trial(std::vector<std::string> words, Mode mode, const std::string& schedule,
+                          int ranks);
 
 /// A trial counts once: it finished (well or not), was skipped, was cut short, or never began.
 enum class Course { finished, skipped, cut_short, not_run };
@@ -200,10 +204,10 @@ inline constexpr const char* kUnfinished = "unfinished";
 struct Report {
   RunRecord run;
   std::vector<TrialRecord> trials;
-  std::vector<ProgramRecord> programs;  // of `tidemark exec`; a run has none
-  int count(Status) const;              // verdicts, of every rank
-  int count(Course) const;              // trials
-  bool complete() const;                // every planned trial and variant ran to its end
+  bool of_programs() const;  // all trials are of `tidemark exec`, and there is one
+  int count(Status) const;   // verdicts, of every rank
+  int count(Course) const;   // trials
+  bool complete() const;     // every planned trial and variant ran to its end
   /// 0; 1 when a verdict failed, a planned fault did not happen or a required trial was skipped; 3
   /// when a variant or a program ended in error or the run before its last trial; 130 when it was
   /// interrupted; 4 when nothing was judged; 77 when every trial was skipped.

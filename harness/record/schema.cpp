@@ -194,10 +194,9 @@ nlohmann::ordered_json report_schema() {
   maker("run", report.run);
   maker("trials", report.trials);
   maker("summary", summary);
-  maker.optional("programs", report.programs);
   Json root = maker.object();
   Json properties{{"schema", {{"const", kSchema}}},
-                  {"schema_version", {{"type", "string"}, {"pattern", "^2\\.[0-9]+$"}}}};
+                  {"schema_version", {{"type", "string"}, {"pattern", "^3\\.[0-9]+$"}}}};
   properties.update(root["properties"]);
   return {
       {"$schema", "http://json-schema.org/draft-07/schema#"},

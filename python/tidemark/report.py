@@ -18,7 +18,7 @@ from tidemark.settings import Settings
 from tidemark.verdict import Record, Verdict
 from tidemark.version import __version__
 
-SCHEMA, VERSION = "tidemark/report", "2.2"
+SCHEMA, VERSION = "tidemark/report", "3.0"
 STATISTICS = ("allocated", "active", "reserved", "requested")
 FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
 MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "lagging", "random")  # the defaults first

@@ -100,7 +100,7 @@ class Comparer {
     verdicts(*pair.base, *pair.fresh);
   }
 
-  void program(const ProgramRecord& before, const ProgramRecord& after) {
+  void program(const TrialRecord& before, const TrialRecord& after) {
     // A process that was killed has no peaks.
     const auto devices = [](const ProgramRecord& program) {
       std::vector<DeviceAt> all = devices_of(program);
@@ -117,20 +117,20 @@ class Comparer {
                 seen[a.variant]);
     };
     pair_items(
-        devices(before), devices(after), &DeviceAt::name, both,
+        devices(*before.program), devices(*after.program), &DeviceAt::name, both,
         [&](const DeviceAt& a) { missing(before.name() + ", " + a.name()); },
         [&](const DeviceAt& b) { out_.fresh.push_back(before.name() + ", " + b.name()); });
-    if (before.alive && after.alive)
-      metrics({before.name(), "", {}}, -1, metrics_of(*before.alive), metrics_of(*after.alive),
-              false, seen["alive"]);
+    const auto &was = before.program->alive, &is = after.program->alive;
+    if (was && is)
+      metrics({before.name(), "", {}}, -1, metrics_of(*was), metrics_of(*is), false, seen["alive"]);
   }
 
   void programs(const Report& base, const Report& fresh) {
+    using Trial = const TrialRecord*;
     pair_items(
-        base.programs, fresh.programs, &ProgramRecord::schedule,
-        [&](const ProgramRecord& a, const ProgramRecord& b) { program(a, b); },
-        [&](const ProgramRecord& a) { missing(a.name()); },
-        [&](const ProgramRecord& b) { out_.fresh.push_back(b.name()); });
+        trials_of(base, true), trials_of(fresh, true), [](Trial one) { return one->schedule; },
+        [&](Trial a, Trial b) { program(*a, *b); }, [&](Trial a) { missing(a->name()); },
+        [&](Trial b) { out_.fresh.push_back(b->name()); });
   }
 
   void missing(const std::string& what) { out_.missing.push_back(what); }

@@ -51,6 +51,13 @@ std::string arguments(const RunRecord& run) {
 
 }  // namespace
 
+std::vector<const TrialRecord*> trials_of(const Report& report, bool programs) {
+  std::vector<const TrialRecord*> out;
+  for (const TrialRecord& trial : report.trials)
+    if (trial.program.has_value() == programs) out.push_back(&trial);
+  return out;
+}
+
 std::string settings_of(const TrialRecord& trial) {
   std::string out = fmt::format("steps={} seed={}", trial.steps, trial.seed);
   for (const auto& [name, value] : trial.params)
@@ -60,15 +67,16 @@ std::string settings_of(const TrialRecord& trial) {
 
 Pairs pair_trials(const Report& base, const Report& fresh) {
   const Names name(base, fresh);
-  const auto key = [](const TrialRecord& t) { return t.name() + "\n" + settings_of(t); };
+  using Trial = const TrialRecord*;
   Pairs out;
   pair_items(
-      base.trials, fresh.trials, key,
-      [&](const TrialRecord& a, const TrialRecord& b) {
-        out.trials.push_back({name(a), &a, &b});
+      trials_of(base, false), trials_of(fresh, false),
+      [](Trial one) { return one->name() + "\n" + settings_of(*one); },
+      [&](Trial a, Trial b) {
+        out.trials.push_back({name(*a), a, b});
       },
-      [&](const TrialRecord& a) { out.missing.push_back(name(a)); },
-      [&](const TrialRecord& b) { out.fresh.push_back(name(b)); });
+      [&](Trial a) { out.missing.push_back(name(*a)); },
+      [&](Trial b) { out.fresh.push_back(name(*b)); });
   return out;
 }
 

@@ -34,6 +34,9 @@ void pair_items(const std::vector<T>& before, const std::vector<T>& after, auto 
     if (!met.contains(&b)) come(b);
 }
 
+/// The trials that are of programs, or those that are not.
+std::vector<const TrialRecord*> trials_of(const Report& report, bool programs);
+
 /// "steps=4 seed=0 hidden=64 layers=4": what tells apart trials of one name.
 std::string settings_of(const TrialRecord& trial);
 

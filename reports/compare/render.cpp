@@ -183,11 +183,11 @@ std::vector<Section> causes(const Comparison& c, const Side& base, const Side& f
                             std::size_t most) {
   std::vector<Section> out;
   add(out, "The runs were made differently", c.differently, most);
-  for (const ProgramRecord& before : base.report.programs) {
-    const auto& programs = fresh.report.programs;
-    const auto after = std::ranges::find(programs, before.schedule, &ProgramRecord::schedule);
+  const std::vector<const TrialRecord*> programs = trials_of(fresh.report, true);
+  for (const TrialRecord* before : trials_of(base.report, true)) {
+    const auto after = std::ranges::find(programs, before->schedule, &TrialRecord::schedule);
     if (after == programs.end()) continue;
-    Section section = difference(before, *after, most);
+    Section section = difference(*before, **after, most);
     if (!section.rows.empty()) out.push_back(std::move(section));
   }
   for (Section& section : kinds_changed(base.report, fresh.report, most))

@@ -59,8 +59,8 @@ std::string fit(const Report& report) {
   Bytes reserved = 0;
   std::string where;
   bool full = false, whole = true;
-  for (const ProgramRecord& program : report.programs)
-    for (const ProcessRecord& process : program.processes) {
+  for (const TrialRecord& trial : report.trials)
+    for (const ProcessRecord& process : trial.program->processes) {
       whole = whole && process.ended && !process.devices.empty();
       for (const DeviceRecord& device : process.devices) {
         full = full || device.ooms > 0;
@@ -107,7 +107,7 @@ std::vector<std::string> answer(const Report& report, const std::vector<HighestP
                   ".");
   }
   if (const std::string fits = fit(report); !fits.empty()) out.push_back(fits);
-  out.push_back(fmt::format("Command: {}", fmt::join(report.programs.front().program, " ")));
+  out.push_back(fmt::format("Command: {}", fmt::join(report.trials.front().program->words, " ")));
   return out;
 }
 

@@ -46,20 +46,20 @@ Section peaks(const Report& report) {
           "{}{} in mode {}.",
           report.run.profile,
           report.run.capacity_bytes > 0 ? " with " + bytes_text(report.run.capacity_bytes) : "",
-          report.programs.front().mode)},
+          name_of(report.trials.front().mode))},
       {},
       {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", "end"}}};
-  for (const ProgramRecord& program : report.programs)
-    for (const ProcessRecord& process : program.processes)
+  for (const TrialRecord& trial : report.trials)
+    for (const ProcessRecord& process : trial.program->processes)
       if (process.devices.empty())
         out.text.push_back(unrecorded(process) + ".");
       else if (!process.ended)
         out.text.push_back(fmt::format("{} ended early {}: its peaks are those until then.",
                                        name_of(process), process.last));
-  for (const ProgramRecord& program : report.programs)
-    for (const ProcessRecord& process : program.processes)
+  for (const TrialRecord& trial : report.trials)
+    for (const ProcessRecord& process : trial.program->processes)
       for (const DeviceRecord& device : process.devices)
-        out.rows.push_back({place_of(process, device), program.schedule, figure(device.allocated),
+        out.rows.push_back({place_of(process, device), trial.schedule, figure(device.allocated),
                             figure(device.active), figure(device.reserved),
                             std::to_string(device.retries), std::to_string(device.ooms),
                             std::to_string(process.races.size()),
@@ -69,28 +69,42 @@ Section peaks(const Report& report) {
 
 std::vector<Section> run_ahead_sections(const Report& report) {
   std::vector<Section> out;
-  if (report.programs.size() < 2) return out;
+  if (report.trials.size() < 2) return out;
   out.push_back(
       {"Between the schedules",
        {"Peaks of active memory in bytes, under every schedule of the virtual device. The "
         "difference between them depends on how far the host runs ahead of the device."},
        {},
-       bracket(report.programs)});
-  const RunAhead ahead = run_ahead(report.programs);
+       bracket(report.trials)});
+  const RunAhead ahead = run_ahead(report.trials);
   if (ahead.parts.empty()) return out;
   Section parts{
       "What the schedule with the highest peak holds beyond the lowest",
       {fmt::format("The highest peaks are: {} under {}, {}, and {} under {}, {}, in bytes as "
                    "requested. The parts sum to the difference.",
-                   ahead.high->alive->where, ahead.high->schedule,
-                   figure(ahead.high->alive->active), ahead.low->alive->where, ahead.low->schedule,
-                   figure(ahead.low->alive->active))},
+                   ahead.high->program->alive->where, ahead.high->schedule,
+                   figure(ahead.high->program->alive->active), ahead.low->program->alive->where,
+                   ahead.low->schedule, figure(ahead.low->program->alive->active))},
       {},
       {{"bytes", "blocks", "kind", "module", "line"}}};
   for (const AlivePart& part : ahead.parts)
     parts.rows.push_back(
         {exact(part.bytes), std::to_string(part.count), part.kind, part.module, part.site});
   out.push_back(std::move(parts));
+  return out;
+}
+
+/// What was asked for and what was measured, a row each.
+Section checks_of(const Report& report) {
+  Section out{"Checks",
+              {},
+              {},
+              {{"rank", "device", "schedule", "check", "measured", "expected", "result"}}};
+  for (const TrialRecord& trial : report.trials)
+    for (const Verdict& one : trial.verdicts)
+      if (one.measured)
+        out.rows.push_back({std::to_string(one.rank), one.variant, trial.schedule, one.name,
+                            measured_text(one), expected_text(one), name_of(one.status)});
   return out;
 }
 
@@ -168,7 +182,7 @@ std::vector<Section> held(const HighestPeak& peak) {
 
 std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks_of,
                          const fs::path& folder, const Changes* changes) {
-  const ProgramRecord& first = report.programs.front();
+  const ProgramRecord& first = *report.trials.front().program;
   Document out{"exec", headline(report), headline_status(report), {}};
   if (changes != nullptr) {
     out.headline += "; against the other run: " + changes->result;
@@ -178,12 +192,15 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   out.sections.push_back({"", answer(report, peaks_of)});
   Section failed{"Verdicts that failed"};
   bool measured = false;
-  for (const ProgramRecord& program : report.programs) {
-    for (const std::string& line : program.failures)
-      failed.text.push_back(report.programs.size() > 1 ? program.schedule + ": " + line : line);
-    measured = measured || !program.processes.empty();
+  for (const TrialRecord& trial : report.trials) {
+    const std::string where = report.trials.size() > 1 ? trial.schedule + ": " : "";
+    for (const Verdict& verdict : trial.verdicts)
+      if (verdict.status == Status::fail) failed.text.push_back(where + verdict.why);
+    measured = measured || !trial.program->processes.empty();
   }
   if (!failed.text.empty()) out.sections.push_back(std::move(failed));
+  if (Section checks = checks_of(report); checks.rows.size() > 1)
+    out.sections.push_back(std::move(checks));
   if (changes != nullptr)
     out.sections.insert(out.sections.end(), changes->sections.begin(), changes->sections.end());
   if (const std::string decided = decisions(first); !decided.empty())
@@ -198,8 +215,8 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   if (Section calls = collectives(first); !calls.rows.empty())
     out.sections.push_back(std::move(calls));
   Section races{"Races"};
-  for (const ProgramRecord& program : report.programs)
-    for (const ProcessRecord& process : program.processes)
+  for (const TrialRecord& trial : report.trials)
+    for (const ProcessRecord& process : trial.program->processes)
       for (const Race& race : process.races)
         races.text.push_back(name_of(process) + ": " + race.explanation);
   if (!races.text.empty()) out.sections.push_back(std::move(races));
@@ -217,8 +234,8 @@ std::vector<File> program_files(const Report& report, const std::vector<HighestP
 
 void rerender_programs(const fs::path& folder, const Report& report, const Changes* changes) {
   std::vector<HighestPeak> peaks;
-  for (const ProgramRecord& program : report.programs)
-    peaks.push_back(highest_peak(folder, program.schedule));
+  for (const TrialRecord& trial : report.trials)
+    peaks.push_back(highest_peak(folder, trial.schedule));
   write_files(folder, program_files(report, peaks, folder, changes), "make the folder writable");
 }
 

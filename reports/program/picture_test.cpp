@@ -79,7 +79,7 @@ TEST(Picture, ATraceThatBeginsInTheMiddleHasNone) {
 
 TEST(Picture, DataKeepToTheirBudget) {
   Report report;
-  report.programs.resize(1);
+  report.trials.resize(1);
   HighestPeak peak;
   for (const int layers : {3, 5, 5, 4}) {
     peak.pictures.push_back(drawn(training(layers, 3, 8)).picture);

@@ -21,8 +21,10 @@ ProcessRecord process(std::optional<int> rank, Bytes active) {
   return out;
 }
 
-ProgramRecord program(const std::string& schedule, std::vector<Bytes> active) {
-  ProgramRecord out{{"python3", "train.py"}, "known", schedule, 0, {}, {}, {}};
+TrialRecord program(const std::string& schedule, std::vector<Bytes> active) {
+  TrialRecord trial = program_trial({"python3", "train.py"}, Mode::known, schedule,
+                                    static_cast<int>(active.size()));
+  ProgramRecord& out = *trial.program;
   for (std::size_t rank = 0; rank < active.size(); ++rank)
     out.processes.push_back(process(static_cast<int>(rank), active[rank]));
   out.alive = AliveAtPeak{"rank1",
@@ -30,12 +32,12 @@ ProgramRecord program(const std::string& schedule, std::vector<Bytes> active) {
                           active.back() + 100,
                           {{"parameters", "*", "build train.py:3", 2, 300},
                            {"activations", "*", "step train.py:9", 1, active.back() - 300}}};
-  return out;
+  return trial;
 }
 
-Report report(std::vector<ProgramRecord> programs) {
+Report report(std::vector<TrialRecord> programs) {
   Report out;
-  out.programs = std::move(programs);
+  out.trials = std::move(programs);
   return out;
 }
 
@@ -57,7 +59,7 @@ TEST(Program, BracketOfSchedules) {
 
 TEST(Program, TheBracketOfAKilledProcessIsUnknown) {
   std::vector programs{program("instant", {1000}), program("lagging", {1500})};
-  programs[1].processes[0].ended = false;
+  programs[1].program->processes[0].ended = false;
   EXPECT_THAT(bracket(programs)[1], ElementsAre("rank 0", "1,000", "unknown", "unknown", ""));
 }
 
@@ -67,17 +69,21 @@ TEST(Program, ExitCodeHeadlineAndFiles) {
   EXPECT_EQ(headline(one), "Peak: 3.0 MiB allocated, 3 MiB active, 3.0 MiB reserved");
   EXPECT_THAT(markdown(one), HasSubstr("| rank 1 | 2,097,052 | 2,097,152 | 2,097,252 |"));
   EXPECT_THAT(junit(one), HasSubstr("tests=\"1\" failures=\"0\" errors=\"0\""));
-  one.programs[0].failures = {"--max-peak: rank 0 allocated <much>"};
+  one.trials[0].verdicts = {{.name = "memory/allocated/limit",
+                             .status = Status::fail,
+                             .high = 7,
+                             .measured = 9,
+                             .why = "--max-peak: rank 0 allocated <much>"}};
   EXPECT_EQ(one.exit_code(), 1);
   EXPECT_EQ(headline_status(one), Status::fail);
   EXPECT_THAT(junit(one),
-              HasSubstr("<failure message=\"--max-peak: rank 0 allocated &lt;much&gt;\""));
-  EXPECT_THAT(markdown(one), HasSubstr("**FAILED**"));
-  one.programs[0].exit_code = 7;
+              HasSubstr("<failure message=\"rank 0: --max-peak: rank 0 allocated &lt;much&gt;\""));
+  EXPECT_THAT(markdown(one), HasSubstr("--max-peak: rank 0 allocated &lt;much&gt;"));
+  one.trials[0].program->exit_code = 7;
   EXPECT_EQ(one.exit_code(), 3);
   EXPECT_THAT(headline(one), HasSubstr("Exit code 7. 1 verdict failed. Peak: "));
   EXPECT_THAT(junit(one), HasSubstr("the program ended with exit code 7"));
-  one.programs[0] = {{"true"}, "known", "lagging", 0, {}, {}, {}};
+  one.trials[0] = program_trial({"true"}, Mode::known, "lagging", 1);
   EXPECT_EQ(one.exit_code(), 4);  // nothing was measured
   EXPECT_THAT(junit(one), HasSubstr("<skipped message=\"no process of the program"));
 }
@@ -95,14 +101,14 @@ TEST(Program, CompareNamesWhatGrewByLine) {
 }
 
 TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
-  ProgramRecord before = program("lagging", {1000}), after = program("lagging", {1000});
-  before.alive->parts = {{"activations", "", "a t.py:1", 1, 600},
-                         {"activations", "", "b t.py:2", 1, 100},
-                         {"other", "", "c t.py:3", 1, 300}};
-  after.alive->parts = {{"activations", "", "a t.py:1", 1, 900},
-                        {"activations", "", "b t.py:2", 1, 200},
-                        {"backward", "", "d t.py:4", 1, 50}};
-  after.alive->active = 1150;
+  TrialRecord before = program("lagging", {1000}), after = program("lagging", {1000});
+  before.program->alive->parts = {{"activations", "", "a t.py:1", 1, 600},
+                                  {"activations", "", "b t.py:2", 1, 100},
+                                  {"other", "", "c t.py:3", 1, 300}};
+  after.program->alive->parts = {{"activations", "", "a t.py:1", 1, 900},
+                                 {"activations", "", "b t.py:2", 1, 200},
+                                 {"backward", "", "d t.py:4", 1, 50}};
+  after.program->alive->active = 1150;
   Report base = report({before}), fresh = report({after});
   base.run.torch = "2.8", fresh.run.torch = "2.11";
   const Side a{"a", base}, b{"b", fresh};
@@ -125,18 +131,19 @@ TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
   for (const auto& part : picture["parts"]) drawn += part["bytes"].get<Bytes>();
   EXPECT_EQ(drawn, 150) << "the picture's bars end at the new peak";
   Bytes sum = 0;
-  for (const AlivePart& part : beyond(*before.alive, *after.alive)) sum += part.bytes;
+  for (const AlivePart& part : beyond(*before.program->alive, *after.program->alive))
+    sum += part.bytes;
   EXPECT_EQ(sum, 150);
-  before.alive.reset();
+  before.program->alive.reset();
   EXPECT_TRUE(difference(before, after, 2).rows.empty());
 }
 
 TEST(Program, CompareOrdersLinesByBytes) {
   Report base = report({program("lagging", {100'000})}), more = base;
-  base.programs[0].alive->parts = {{"activations", "", "large", 1, 90'000},
-                                   {"other", "", "small", 1, 10}};
-  more.programs[0].alive->parts = {{"activations", "", "large", 1, 99'000},
-                                   {"other", "", "small", 1, 1000}};
+  base.trials[0].program->alive->parts = {{"activations", "", "large", 1, 90'000},
+                                          {"other", "", "small", 1, 10}};
+  more.trials[0].program->alive->parts = {{"activations", "", "large", 1, 99'000},
+                                          {"other", "", "small", 1, 1000}};
   const Comparison c = compare(base, more, {});
   ASSERT_EQ(c.changes.size(), 2u);
   EXPECT_EQ(c.changes[0].metric, "alive/activations, large") << "10 %, and 9,000 bytes";
@@ -145,7 +152,7 @@ TEST(Program, CompareOrdersLinesByBytes) {
 TEST(Program, CompareMissesWhatWasNotMeasured) {
   const Report base = report({program("lagging", {1000, 1000})});
   Report killed = base;
-  killed.programs[0].processes[1].ended = false;
+  killed.trials[0].program->processes[1].ended = false;
   const Comparison c = compare(base, killed, {});
   EXPECT_THAT(c.missing, ElementsAre("program under lagging, rank 1"));
   EXPECT_EQ(c.exit_code(), 1);

@@ -152,7 +152,9 @@ Report write_program(const std::filesystem::path& folder, const std::vector<Snap
   Report report;
   report.run.profile = "h100-80g";
   report.run.capacity_bytes = capacity;
-  ProgramRecord program{{"python3", "train.py"}, "known", "lagging", 0, {}, {}, {}};
+  TrialRecord trial = program_trial({"python3", "train.py"}, Mode::known, "lagging",
+                                    std::max(static_cast<int>(ranks.size()), 1));
+  ProgramRecord& program = *trial.program;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     ProcessRecord process;
     process.rank = static_cast<int>(rank), process.pid = 1000 + static_cast<int>(rank);
@@ -163,7 +165,7 @@ Report write_program(const std::filesystem::path& folder, const std::vector<Snap
     program.processes.push_back(std::move(process));
   }
   program.alive = alive_at(peaks[0]);
-  report.programs.push_back(std::move(program));
+  report.trials.push_back(std::move(trial));
   std::vector<File> pages = program_files(report, peaks, folder);
   pages.push_back({"report.json", json_text(report)});
   write_files(folder, pages);

@@ -97,16 +97,16 @@ std::string unknowns(const ProgramRecord& program) {
   return text;
 }
 
-std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& programs) {
-  if (programs.size() < 2) return {};
+std::vector<std::vector<std::string>> bracket(const std::vector<TrialRecord>& trials) {
+  if (trials.size() < 2) return {};
   std::vector<std::vector<std::string>> rows{{"peak of active"}};
-  for (const ProgramRecord& program : programs) rows[0].push_back(program.schedule);
+  for (const TrialRecord& trial : trials) rows[0].push_back(trial.schedule);
   rows[0].insert(rows[0].end(), {"highest - lowest", ""});
   std::vector<std::map<std::string, DeviceAt>> all;
   std::vector<std::string> names;  // in order
-  for (const ProgramRecord& program : programs) {
+  for (const TrialRecord& trial : trials) {
     auto& devices = all.emplace_back();
-    for (DeviceAt& at : devices_of(program)) {
+    for (DeviceAt& at : devices_of(*trial.program)) {
       if (std::ranges::find(names, at.name()) == names.end()) names.push_back(at.name());
       devices.emplace(at.name(), std::move(at));
     }
@@ -120,7 +120,7 @@ std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& 
       row.push_back(known ? exact(found->second.device->active) : "unknown");
       if (known) peaks.push_back(found->second.device->active);
     }
-    const bool whole = peaks.size() == programs.size();
+    const bool whole = peaks.size() == trials.size();
     const Bytes difference =
         whole ? *std::ranges::max_element(peaks) - *std::ranges::min_element(peaks) : 0;
     row.push_back(whole ? exact(difference) : "unknown");
@@ -129,15 +129,16 @@ std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& 
   return rows;
 }
 
-RunAhead run_ahead(const std::vector<ProgramRecord>& programs) {
+RunAhead run_ahead(const std::vector<TrialRecord>& trials) {
   RunAhead out;
-  for (const ProgramRecord& program : programs) {
-    if (!program.alive) return {};
-    if (!out.low || program.alive->active < out.low->alive->active) out.low = &program;
-    if (!out.high || program.alive->active > out.high->alive->active) out.high = &program;
+  for (const TrialRecord& trial : trials) {
+    const auto& alive = trial.program->alive;
+    if (!alive) return {};
+    if (!out.low || alive->active < out.low->program->alive->active) out.low = &trial;
+    if (!out.high || alive->active > out.high->program->alive->active) out.high = &trial;
   }
   if (out.low == out.high) return {};
-  out.parts = beyond(*out.low->alive, *out.high->alive);
+  out.parts = beyond(*out.low->program->alive, *out.high->program->alive);
   return out;
 }
 
@@ -159,10 +160,11 @@ std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& afte
   return out;
 }
 
-Section difference(const ProgramRecord& before, const ProgramRecord& after, std::size_t most) {
-  if (!before.alive || !after.alive) return {};
-  return waterfall("peak of active under " + after.schedule, before.alive->active,
-                   after.alive->active, beyond(*before.alive, *after.alive), most);
+Section difference(const TrialRecord& before, const TrialRecord& after, std::size_t most) {
+  const auto &was = before.program->alive, &is = after.program->alive;
+  if (!was || !is) return {};
+  return waterfall("peak of active under " + after.schedule, was->active, is->active,
+                   beyond(*was, *is), most);
 }
 
 Section waterfall(const std::string& peak, Bytes before, Bytes after,
@@ -199,19 +201,19 @@ Section waterfall(const std::string& peak, Bytes before, Bytes after,
   return out;
 }
 
-std::string bracket_text(const std::vector<ProgramRecord>& programs) {
+std::string bracket_text(const std::vector<TrialRecord>& trials) {
   constexpr std::size_t kMost = 8;
   std::string text;
-  for (const std::vector<std::string>& row : bracket(programs)) {
+  for (const std::vector<std::string>& row : bracket(trials)) {
     text += fmt::format("{:<18}", row[0]);
     for (std::size_t i = 1; i + 1 < row.size(); ++i) text += fmt::format(" {:>18}", row[i]);
     text += row.back().empty() ? "\n" : "  " + row.back() + "\n";
   }
-  const RunAhead ahead = run_ahead(programs);
+  const RunAhead ahead = run_ahead(trials);
   if (ahead.parts.empty()) return text;
-  const auto peak = [](const ProgramRecord& program) {
-    return fmt::format("{} bytes of {} under {}", exact(program.alive->active),
-                       program.alive->where, program.schedule);
+  const auto peak = [](const TrialRecord& trial) {
+    return fmt::format("{} bytes of {} under {}", exact(trial.program->alive->active),
+                       trial.program->alive->where, trial.schedule);
   };
   text += fmt::format("the difference between the highest peaks, {} and {}, as requested:\n",
                       peak(*ahead.high), peak(*ahead.low));
@@ -223,15 +225,15 @@ std::string bracket_text(const std::vector<ProgramRecord>& programs) {
   return text;
 }
 
-std::string programs_markdown(const std::vector<ProgramRecord>& programs) {
+std::string programs_markdown(const std::vector<TrialRecord>& trials) {
   std::string out;
-  for (const ProgramRecord& program : programs) {
-    out += fmt::format("\n`{}`, {}, exit code {}\n\n", fmt::join(program.program, " "),
-                       markdown_text(program.name()), program.exit_code);
-    for (const std::string& line : program.failures)
-      out += "- **FAILED**: " + markdown_text(line) + "\n";
+  for (const TrialRecord& trial : trials) {
+    if (!trial.program) continue;
+    const ProgramRecord& program = *trial.program;
+    out += fmt::format("\n`{}`, {}, exit code {}\n\n", fmt::join(program.words, " "),
+                       markdown_text(trial.name()), program.exit_code);
     out +=
-        "\n| process | allocated | active | reserved | retries | ooms | races |\n"
+        "| process | allocated | active | reserved | retries | ooms | races |\n"
         "|---|---:|---:|---:|---:|---:|---:|\n";
     for (const ProcessRecord& process : program.processes)
       for (const DeviceRecord& device : process.devices)

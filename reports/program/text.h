@@ -22,12 +22,12 @@ std::string unknowns(const ProgramRecord& program);
 /// The schedules' bracket: for each device its peak of active memory under every schedule, and what
 /// the highest has beyond the lowest, which is the price of the host's run-ahead. The first row is
 /// the header; none with a single schedule.
-std::vector<std::vector<std::string>> bracket(const std::vector<ProgramRecord>& programs);
+std::vector<std::vector<std::string>> bracket(const std::vector<TrialRecord>& trials);
 /// The difference between what is alive at the highest peaks of two schedules.
 struct RunAhead {
-  const ProgramRecord* low = nullptr;   // the schedule with the lowest of these peaks
-  const ProgramRecord* high = nullptr;  // with the highest
-  std::vector<AlivePart> parts;         // they sum to the difference; the largest first
+  const TrialRecord* low = nullptr;   // the schedule with the lowest of these peaks
+  const TrialRecord* high = nullptr;  // with the highest
+  std::vector<AlivePart> parts;       // they sum to the difference; the largest first
 };
 /// What `after` holds beyond `before`, by kind, module and line: the differences, which sum to that
 /// of the two peaks; the largest number of bytes first, whatever its sign.
@@ -35,19 +35,19 @@ std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& afte
 /// "peak of active under lagging: 1 GiB -> 1.5 GiB, +536,870,912 bytes", and a row for each of the
 /// first `most` of these differences; then how many more there are, and their sum. With a picture
 /// (page/waterfall.js). No rows without snapshots, and where nothing differs.
-Section difference(const ProgramRecord& before, const ProgramRecord& after, std::size_t most);
+Section difference(const TrialRecord& before, const TrialRecord& after, std::size_t most);
 
 /// The same for any peak: `parts` sum to the difference, the largest first.
 Section waterfall(const std::string& peak, Bytes before, Bytes after,
                   const std::vector<AlivePart>& parts, std::size_t most);
 
 /// Empty with a single schedule, without snapshots, and where the peaks are equal.
-RunAhead run_ahead(const std::vector<ProgramRecord>& programs);
+RunAhead run_ahead(const std::vector<TrialRecord>& trials);
 
 /// Both as text; "" with a single schedule.
-std::string bracket_text(const std::vector<ProgramRecord>& programs);
+std::string bracket_text(const std::vector<TrialRecord>& trials);
 
-/// The peaks in Markdown, and the verdicts that failed.
-std::string programs_markdown(const std::vector<ProgramRecord>& programs);
+/// The peaks in Markdown, of those that are trials of programs.
+std::string programs_markdown(const std::vector<TrialRecord>& trials);
 
 }  // namespace tidemark

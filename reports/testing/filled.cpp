@@ -38,8 +38,7 @@ class Filler {
 
   Json root() {
     Json made;
-    for (const char* key : {"run", "trials", "programs"})
-      made[key] = value(schema_["properties"][key], key);
+    for (const char* key : {"run", "trials"}) made[key] = value(schema_["properties"][key], key);
     return Json::parse(made.dump());  // as read from a file: numbers without a sign are unsigned
   }
 
@@ -94,7 +93,6 @@ Report filled_report() {
   Report report;
   JsonReader::read(root["run"], report.run);
   JsonReader::read(root["trials"], report.trials);
-  JsonReader::read(root["programs"], report.programs);
   return report;
 }
 

@@ -23,7 +23,7 @@ def run(tidemark, mode, words):
                                   stderr=subprocess.DEVNULL, check=False, timeout=180).returncode
         except subprocess.TimeoutExpired:
             code = 124
-        ranks = json.loads(report.read_text())["programs"][0]["ranks"] if report.exists() and report.stat().st_size else []
+        ranks = json.loads(report.read_text())["trials"][0]["program"]["ranks"] if report.exists() and report.stat().st_size else []
         peaks = [[device[key] for key in ("allocated", "active", "reserved")] for rank in ranks for device in rank["devices"]]
         return code == 0, peaks
 

@@ -100,6 +100,7 @@ def exec_peaks(gpu, capacity, *command, **more):
     out = FOLDER / f"exec{time.monotonic_ns()}.json"
     subprocess.run([TIDEMARK, "exec", "--gpu", gpu, "--capacity", str(capacity), "--out", out, "--", *map(str, command)], cwd=FOLDER,
                    env={**ENVIRONMENT, **more}, capture_output=True, check=False)
-    program, = json.loads(out.read_text())["programs"]
+    (trial,) = json.loads(out.read_text())["trials"]
+    program = trial["program"]
     device, = program["ranks"][0]["devices"]
     return program["exit_code"], device
