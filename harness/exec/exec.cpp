@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -309,7 +310,8 @@ int exec_program(int argc, char** argv, const RunRecord& version) {
   set_environment(exec, libraries, listed);
   Report plan;
   plan.run = describe_exec(argc, argv, libraries.torch, version);
-  const auto mode = std::ranges::find(words(Mode()), exec.mode) - words(Mode()).begin();
+  constexpr auto kModes = words(Mode());
+  const auto mode = std::ranges::find(kModes, exec.mode) - kModes.begin();
   for (const std::string& schedule : exec.schedules)
     plan.trials.push_back(program_trial(exec.program, static_cast<Mode>(mode), schedule,
                                         std::max({exec.ranks, exec.of, 1})));

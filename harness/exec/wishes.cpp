@@ -15,7 +15,6 @@ namespace tidemark {
 
 namespace {
 
-constexpr const char* kKnown = "memory/known";
 constexpr const char* kPeak = "memory/allocated/limit";
 constexpr const char* kRetries = "memory/retries/limit";
 constexpr const char* kRaces = "race/none";
@@ -34,10 +33,6 @@ Verdict at_most(const char* name, const DeviceAt& at, std::int64_t measured, std
 std::string plain(double number) { return exact(number); }
 
 }  // namespace
-
-Verdict not_known(int rank, const std::string& why) {
-  return {.name = kKnown, .rank = rank, .status = Status::fail, .why = why};
-}
 
 std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wishes) {
   std::vector<Verdict> out;

@@ -19,8 +19,11 @@ struct Wishes {
   bool any() const { return max_peak || no_races || no_retries; }
 };
 
+inline constexpr const char* kKnown = "memory/known";  // the name of that verdict
 /// A verdict that fails because a peak is not known, for the reason `why`.
-Verdict not_known(int rank, const std::string& why);
+inline Verdict not_known(int rank, const std::string& why) {
+  return {.name = kKnown, .rank = rank, .status = Status::fail, .why = why};
+}
 
 /// The verdicts on what the user asks for, of each device and process. Where nothing was recorded,
 /// or a process was killed, one fails that says so.

@@ -11,6 +11,7 @@
 
 #include "reports/headline.h"
 #include "reports/html.h"
+#include "reports/overview.h"
 #include "reports/page_data.h"
 #include "reports/program/answer.h"
 #include "reports/program/picture_data.h"

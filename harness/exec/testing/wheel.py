@@ -123,6 +123,20 @@ def attention():
 
 
 @check("alone")
+def mixed_settings():
+    """Settings of before PyTorch 2.9 beside newer ones: the host code of a product takes the newer ones."""
+    torch.set_float32_matmul_precision("highest")
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        return
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    there, exact = (a.cuda() @ b.cuda()).cpu(), a @ b
+    torch.backends.cuda.matmul.fp32_precision = "ieee"
+    assert 0 < (there - exact).abs().max() < 0.05, "rounded as TF32 is"
+    equal(a.cuda() @ b.cuda(), exact)
+
+
+@check("alone")
 def flash_attention():
     """With the identity as values the output is the probabilities that dropout has left, and the backward must take the same ones."""
     torch.manual_seed(2)

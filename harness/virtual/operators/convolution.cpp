@@ -1,6 +1,7 @@
 // Convolutions. CUDA's go to cuDNN, and depthwise ones to kernels of PyTorch's own; the CPU's
 // kernels compute them, in float where the operands have half precision.
 #include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/tf32.h"
 
 namespace tidemark::operators {
 namespace {
@@ -55,7 +56,7 @@ void cudnn_relu(HostCall& call) {
   const auto& s = call.stack;
   give(call, convolved(tensor_at(call, 0), tensor_at(call, 1), tensor_at(call, 2),
                        s[3].toIntVector(), s[4].toIntVector(), s[5].toIntVector(),
-                       at::globalContext().allowTF32CuDNN(), s[6].toInt())
+                       has_tf32(Tf32Use::convolution), s[6].toInt())
                  .relu_());
 }
 
@@ -65,7 +66,7 @@ void cudnn_add_relu(HostCall& call) {
   const at::Scalar alpha = s[3].isNone() ? at::Scalar(1) : s[3].toScalar();
   give(call, convolved(tensor_at(call, 0), tensor_at(call, 1), tensor_at(call, 4),
                        s[5].toIntVector(), s[6].toIntVector(), s[7].toIntVector(),
-                       at::globalContext().allowTF32CuDNN(), s[8].toInt())
+                       has_tf32(Tf32Use::convolution), s[8].toInt())
                  .add_(accumulated(tensor_at(call, 2)), alpha)
                  .relu_());
 }
@@ -88,7 +89,7 @@ void convolution_gradients(HostCall& call) {
   const at::Tensor grad = tensor_at(call, 0), weight = tensor_at(call, 2);
   const bool own_kernel = s[9].toInt() > 1 && weight.size(1) == 1 && !s[7].toBool();
   const bool tf32 = grad.scalar_type() == at::kFloat && !own_kernel &&
-                    at::globalContext().userEnabledCuDNN() && at::globalContext().allowTF32CuDNN();
+                    at::globalContext().userEnabledCuDNN() && has_tf32(Tf32Use::convolution);
   auto mask = s[10].toBoolList();
   const bool bias = mask[2];
   for (std::size_t i = 0; i < 3; ++i) s[i] = operand(tensor_at(call, i), tf32);

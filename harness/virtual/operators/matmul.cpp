@@ -1,6 +1,7 @@
 // Products of matrices. Of fp32 where a program allows TF32; and those whose result has another
 // dtype than their operands (bf16 in, fp32 out), which only CUDA has.
 #include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/tf32.h"
 
 namespace tidemark::operators {
 namespace {
@@ -38,7 +39,7 @@ void added(HostCall& call) {
 }
 
 at::Tensor as_read(const at::Tensor& operand) {
-  return at::globalContext().allowTF32CuBLAS() ? as_tf32(operand) : operand;
+  return has_tf32(Tf32Use::product) ? as_tf32(operand) : operand;
 }
 
 // The CPU's own, on operands `first` and the one after it.
