@@ -53,6 +53,44 @@ dist.destroy_process_group()"""
         said.check(said.out.count("[6.0, 6.0, 6.0, 6.0] [0.0, 0.0, 0.0, 0.0]") == said.out.count("[6.0, 6.0, 6.0, 6.0] [5.0, 5.0, 5.0, 5.0]") == 1, "sums and messages")
 
 
+def case_apart():
+    """What does not come after a collective on the device does not wait for its partners: an event of before, other streams. A partner may wait for it."""
+    text = """event, side = torch.cuda.Event(), torch.cuda.Stream()
+dist.all_reduce(x)
+torch.cuda.synchronize()
+event.record()
+if rank == 1:
+    z = torch.ones(4, device='cuda')
+    work = dist.all_reduce(x, async_op=True)
+    event.synchronize()
+    side.synchronize()
+    print('beside', (z * 2).sum().item())
+    store.set('go', '1')
+    work.wait()
+else:
+    store.wait(['go'])
+    dist.all_reduce(x)
+print(x.tolist())
+dist.destroy_process_group()"""
+    said = python(program(text), "--ranks", 2, "--mode", "math", "--schedule", "lagging").ends(0)
+    said.check(said.out.count("beside 8.0") == 1 and said.out.count("[8.0, 8.0, 8.0, 8.0]") == 2, "both ranks end with the sum of both collectives")
+
+
+def case_leaves():
+    """The host that waits for a collective whose partner has left gets an error, and no result."""
+    text = """dist.all_reduce(x)
+torch.cuda.synchronize()
+if rank == 1: os._exit(0)
+try:
+    dist.all_reduce(x, async_op=True).wait(datetime.timedelta(seconds=60))
+    print('a result', flush=True)
+except dist.DistBackendError: print('an error', flush=True)
+os._exit(0)"""
+    own = {"TORCH_NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}
+    said = python(program(text), "--ranks", 2, "--mode", "math", **own).ends(0)
+    said.check("an error" in said.out and "a result" not in said.out, "no work ends well without its partner")
+
+
 def case_timeout():
     """The time-out of a work, and of its group, is reached while a partner is missing."""
     text = """if rank == 0:

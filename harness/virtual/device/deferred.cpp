@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 // where the partners come in this time. A program that orders its ranks by other means waits for it
 // once a collective.
 constexpr std::chrono::seconds kWhile{5};
+// So is what a thread does on other streams. It comes later, since a partner may compile meanwhile.
+constexpr std::chrono::seconds kLongWhile{15};
 const auto legacy_handle = reinterpret_cast<StreamHandle>(std::uintptr_t{1});
 constexpr auto kBetweenTries = std::chrono::milliseconds(1);  // of the thread that helps
 
@@ -38,16 +40,27 @@ struct ThreadSteps {
   std::mutex turn;   // held while a step is carried out
   std::mutex mutex;  // of what follows
   std::deque<Step> steps;
-  std::uint64_t done = 0;                   // steps
-  std::optional<std::uint64_t> waited_for;  // a while, for the step of this number
+  std::uint64_t done = 0;  // steps
+  // For the step of this number, a while and a long one.
+  std::optional<std::uint64_t> waited_for, waited_long_for;
 
   bool empty() {
     const std::lock_guard lock(mutex);
     return steps.empty();
   }
-  bool touches(const std::pair<int, StreamHandle>& stream) {
+  std::vector<std::pair<int, StreamHandle>> streams() {
+    std::vector<std::pair<int, StreamHandle>> out;
     const std::lock_guard lock(mutex);
-    return std::ranges::any_of(steps, [&](const Step& one) { return one.stream == stream; });
+    for (const Step& one : steps) out.push_back(one.stream);
+    return out;
+  }
+  bool was_waited_for_long() {
+    const std::lock_guard lock(mutex);
+    return waited_long_for == done;
+  }
+  void note_long_wait() {
+    const std::lock_guard lock(mutex);
+    waited_long_for = done;
   }
   bool carry_on();
 };
@@ -142,6 +155,24 @@ std::pair<int, StreamHandle> named(StreamHandle stream) {
   return {current_device(), stream == legacy_handle ? nullptr : stream};
 }
 
+/// Whether the next operation of this stream comes after a step of any thread.
+bool has_step_before(const std::pair<int, StreamHandle>& stream) {
+  std::vector<std::pair<int, StreamHandle>> all;
+  for (const auto& steps_of : deferred().all())
+    for (const auto& one : steps_of->streams())
+      if (one.first == stream.first) all.push_back(one);
+  if (std::ranges::find(all, stream) != all.end()) return true;
+  auto [e, lock] = locked_at_once();
+  const auto blocks = [&](StreamHandle handle) {
+    const Stream* const found = e.find(handle);
+    return found && found->blocking;
+  };
+  return std::ranges::any_of(all, [&](const auto& one) {
+    return (stream.second == nullptr && blocks(one.second)) ||
+           (one.second == nullptr && blocks(stream.second));
+  });
+}
+
 }  // namespace
 
 bool carries_step_out() { return carrying_out; }
@@ -180,15 +211,13 @@ void settle() {
 void settle(StreamHandle stream) {
   if (carrying_out || steps_left == 0) return;
   ThreadSteps& mine = own_steps();
-  const auto ready = [&mine, name = named(stream)] {
-    return mine.empty() && std::ranges::none_of(deferred().all(), [&](const auto& one) {
-             return one->touches(name);
-           });
-  };
+  const auto is_free = [name = named(stream)] { return !has_step_before(name); };
+  const auto ready = [&] { return mine.empty() && is_free(); };
   mine.carry_on();
   if (ready()) return;
   const WithoutInterpreter without_interpreter;
-  wait_for(ready, kNever);
+  const auto end = Clock::now() + (mine.was_waited_for_long() ? Clock::duration() : kLongWhile);
+  if (!wait_for(ready, [&] { return Clock::now() > end && is_free(); })) mine.note_long_wait();
 }
 
 bool settle_for_a_while() {

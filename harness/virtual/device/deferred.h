@@ -3,7 +3,9 @@
 // and so do the calls of its thread after it that tell the host nothing: further collectives,
 // records of events, waits of streams. They are carried out in the order of the thread's calls, so
 // that the device's state is that of a program whose calls had waited. Every other call waits until
-// nothing of its thread is left here, and nothing that other threads have put into its stream.
+// nothing of its thread is left here, and nothing that other threads have put into its stream. If
+// the partners do not come for a while, they may wait for this thread: a call goes on whose event
+// or stream nothing here concerns.
 #pragma once
 
 #include <atomic>
@@ -23,7 +25,8 @@ void defer(StreamHandle stream, std::function<bool()> step);
 
 /// Waits until no step is left, of any thread.
 void settle();
-/// Waits for the steps of this thread, and for those of others in the stream.
+/// Waits for the steps of this thread, and for those of others in the stream; after a long while
+/// for those in the stream alone.
 void settle(StreamHandle stream);
 /// Waits for those of this thread for a while: false where steps are left. Partners that did not
 /// come in this time are not waited for again here until the first step is done.

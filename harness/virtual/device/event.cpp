@@ -13,73 +13,13 @@
 
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
-#include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/event_table.h"
 #include "harness/virtual/device/pool.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/shared.h"
 
 namespace tidemark::device {
 namespace {
-
-// An event that other processes have too: the entry of its owner's table says which record is the
-// latest.
-struct SharedEvent {
-  SharedHandle handle;
-  SharedEntry* entry = nullptr;
-  std::shared_ptr<SharingProcess> owner = nullptr;  // null: this process
-  Stream* others = nullptr;  // in the vector clocks: the records of other processes
-  std::uint64_t seen = 0;    // of the records that were carried out
-
-  ~SharedEvent() {
-    if (!owner) unshare(handle);
-  }
-};
-
-struct Event {
-  unsigned flags = 0;
-  int device = 0;
-  std::uint32_t generation = 0;
-  bool alive = false, recorded = false;
-  Mark record = {};
-  std::size_t deferred = 0;                        // records that are to be carried out
-  std::shared_ptr<SharedEvent> shared = nullptr;   // of cudaEventInterprocess
-  std::shared_ptr<Capture> capture = nullptr;      // that the latest record belongs to,
-  std::vector<CUgraphNode_st*> capture_ends = {};  // and what it comes after there
-};
-
-// Handles count up and carry a generation, so that a destroyed event is an error and not another
-// event.
-struct Table {
-  std::vector<Event> events;
-  std::vector<std::uint32_t> unused;
-
-  Event* find(EventHandle handle) {
-    const auto value = reinterpret_cast<std::uintptr_t>(handle);
-    const std::uintptr_t slot = ((value & 0xffffffffu) >> 4) - 1;
-    if (value % 16 != 8 || slot >= events.size()) return nullptr;
-    Event& event = events[slot];
-    return event.alive && event.generation == value >> 32 ? &event : nullptr;
-  }
-
-  EventHandle add(unsigned flags, int device, std::shared_ptr<SharedEvent> shared) {
-    if (unused.empty()) {
-      unused.push_back(static_cast<std::uint32_t>(events.size()));
-      events.emplace_back();
-    }
-    const std::uint32_t slot = unused.back();
-    unused.pop_back();
-    Event& made = events[slot];
-    made = {.flags = flags,
-            .device = device,
-            .generation = made.generation,
-            .alive = true,
-            .shared = std::move(shared)};
-    return reinterpret_cast<EventHandle>(std::uintptr_t{made.generation} << 32 |
-                                         (std::uintptr_t{slot} + 1) << 4 | 8);
-  }
-};
-
-Table& table() { return immortal<Table>(); }
 
 void record(Engine& e, Event& event, Stream& s) {
   event.record = e.mark(s);
@@ -209,16 +149,24 @@ cudaError_t question_in_capture(const Event& event) {
   return unsafe_in_capture(nullptr);
 }
 
+bool is_deferred(EventHandle handle) {
+  auto [e, lock] = locked_at_once();
+  const Event* const event = table().find(handle);
+  return event && event->deferred > 0;
+}
+
 /// Comes before a call about an event and a stream, with no lock held: waits for what other threads
 /// have called that concerns them and is not carried out.
 void await_others(EventHandle handle, StreamHandle stream) {
   if (steps_left == 0 || is_deferring() || carries_step_out()) return;
-  const bool event_waits = [&] {
-    auto [e, lock] = locked_at_once();
-    const Event* const event = table().find(handle);
-    return event && event->deferred > 0;
-  }();
-  event_waits ? settle() : settle(stream);
+  is_deferred(handle) ? settle() : settle(stream);
+}
+
+/// Comes before the host waits for the event: what was called after its record may wait for
+/// partners that wait for this host.
+void settle_but_for(EventHandle event) {
+  if (steps_left == 0 || carries_step_out()) return;
+  if (is_deferred(event) || settle_for_a_while()) settle();
 }
 
 /// Carries out `act` on the engine and the event, now or in its turn.
@@ -362,7 +310,8 @@ cudaError_t query_event(EventHandle event) {
 
 cudaError_t synchronise_event(EventHandle event) {
   if (const cudaError_t error = await_record_of_others(event)) return error;
-  auto [e, lock] = locked();
+  settle_but_for(event);
+  auto [e, lock] = locked_at_once();
   Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t error = question_in_capture(*found)) return error;
@@ -377,7 +326,8 @@ cudaError_t synchronise_event(EventHandle event) {
 }
 
 cudaError_t elapsed_time(float* milliseconds, EventHandle start, EventHandle end) {
-  auto [e, lock] = locked();
+  settle_for_a_while();
+  auto [e, lock] = locked_at_once();
   if (!milliseconds) return cudaErrorInvalidValue;
   const Event* a = table().find(start);
   const Event* b = table().find(end);
@@ -385,6 +335,7 @@ cudaError_t elapsed_time(float* milliseconds, EventHandle start, EventHandle end
       ((a->flags | b->flags) & cudaEventDisableTiming)) {
     return cudaErrorInvalidResourceHandle;
   }
+  if (a->deferred + b->deferred > 0) return cudaErrorNotReady;
   if (!seems_done(e, a->record) || !seems_done(e, b->record)) return cudaErrorNotReady;
   if (drives_device(e)) e.learn(b->record);
   *milliseconds = static_cast<float>(static_cast<double>(b->record.time - a->record.time) * 1e-6);

@@ -85,7 +85,11 @@ NCCL_API(ncclResult_t, ncclCommAbort)(ncclComm_t comm) {
 }
 
 NCCL_API(ncclResult_t, ncclCommGetAsyncError)(ncclComm_t handle, ncclResult_t* error) {
-  return ask("ncclCommGetAsyncError", handle, error, poll_error);
+  return ask("ncclCommGetAsyncError", handle, error, [](ncclComm& comm) {
+    const ncclResult_t found = poll_error(comm);
+    if (found != ncclSuccess) comm.error_is_told = true;
+    return found;
+  });
 }
 
 NCCL_API(ncclResult_t, ncclCommCount)(const ncclComm_t comm, int* count) {

@@ -47,6 +47,7 @@ struct ncclComm {
   std::map<void*, int> registered;  // buffers, and how often
   ncclResult_t error = ncclSuccess;
   std::string error_text;
+  std::atomic<bool> error_is_told{false};  // by ncclCommGetAsyncError
 };
 
 namespace tidemark::nccl {

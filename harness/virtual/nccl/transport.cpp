@@ -1,6 +1,7 @@
 #include "harness/virtual/nccl/transport.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -32,7 +33,8 @@ void note_accesses(const Operation& op) {
 /// The calls of a group, from their begin to their end.
 class Calls {
  public:
-  explicit Calls(const std::vector<Operation>& operations) {
+  /// `host_waits`: the call returns when they are over.
+  Calls(const std::vector<Operation>& operations, bool host_waits) : host_waits_(host_waits) {
     for (const Operation& operation : operations) {
       launches_.push_back(timeline_.add(operation));
       exchanges_.emplace_back(operation).number();
@@ -42,13 +44,13 @@ class Calls {
   /// Whether they are over.
   bool advance() {
     try {
-      return advance_all();
+      if (!failure_) return advance_all();
     } catch (const Failure& failure) {
       fail_all(failure);
     } catch (const std::exception& error) {
       fail_all(Failure(ncclInternalError, error.what()));
     }
-    return true;
+    return host_waits_ || failure_->code() != ncclRemoteError || host_knows();
   }
 
   const std::optional<Failure>& failure() const { return failure_; }
@@ -65,11 +67,23 @@ class Calls {
     return true;
   }
 
+  // A collective whose partner is gone never ends on a GPU: the host sees the communicator's error
+  // first. A host that does not ask for it goes on after a while.
+  bool host_knows() const {
+    constexpr std::chrono::seconds kWhile{2};
+    return std::chrono::steady_clock::now() - failed_at_ > kWhile ||
+           std::ranges::all_of(exchanges_, [](const Exchange& exchange) {
+             const ncclComm& comm = *exchange.operation().comm;
+             return comm.error_is_told || comm.state != State::live;
+           });
+  }
+
   void fail_all(const Failure& failure) {
     mark_failed(exchanges_, failure);
     remember_error(failure.what(), Moment::afterwards);
     timeline_.end(false);
     failure_ = failure;
+    failed_at_ = std::chrono::steady_clock::now();
   }
 
   void begin() {
@@ -89,7 +103,9 @@ class Calls {
   std::vector<Exchange> exchanges_;
   std::optional<Waiting> waiting_;
   std::optional<Failure> failure_;
+  std::chrono::steady_clock::time_point failed_at_;
   int round_ = 0;
+  bool host_waits_;
 };
 
 // The result of a split is wanted at once, and another thread has another default stream.
@@ -127,13 +143,13 @@ void carry_out(const std::vector<Operation>& operations) {
   const auto captured = std::ranges::find_if(operations, is_captured);
   if (captured != operations.end()) return capture(operations, *captured);
   device::before_collectives();
-  const auto calls = std::make_shared<Calls>(operations);
+  const bool host_waits = waits_in_call() || std::ranges::any_of(operations, holds_the_host);
+  const auto calls = std::make_shared<Calls>(operations, host_waits);
   const Operation& first = operations.front();
   {
     const cuda::OnDevice on(first.comm->device);
     device::defer(first.stream, [calls] { return calls->advance(); });
-    if (waits_in_call() || std::ranges::any_of(operations, holds_the_host))
-      device::settle(first.stream);
+    if (host_waits) device::settle(first.stream);
   }
   if (!device::is_deferring() && calls->failure()) throw Failure(*calls->failure());
 }
