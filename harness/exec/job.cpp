@@ -145,10 +145,11 @@ std::vector<Verdict> Job::unfinished() const {
   for (int rank = 0; rank < launcher_.size; ++rank) {
     if (ended(rank)) continue;
     const bool begun = fs::exists(folder_ / std::to_string(rank));
-    verdicts.push_back(not_known(
-        rank, fmt::format(
-                  "process {} of the {} that {} started {}", rank, launcher_.size, launcher_.name,
-                  begun ? "had not ended, and its peaks are those until then" : "had not begun")));
+    verdicts.push_back(
+        not_known(rank, fmt::format("unknown: process {} of the {} that {} started {}", rank,
+                                    launcher_.size, launcher_.name,
+                                    begun ? "had not ended, and its peaks are those until then"
+                                          : "had not begun")));
   }
   return verdicts;
 }
