@@ -8,6 +8,7 @@ import tidemark_answers
 import tidemark_kernels
 import tidemark_launcher
 import tidemark_phases  # noqa: F401  # for the pytest plugin, which has not this folder on its path
+import tidemark_profiles
 import tidemark_record
 import tidemark_triton
 import tidemark_wheel
@@ -159,6 +160,7 @@ def begin(torch):
         tidemark_kernels.follow(Finder)
         tidemark_answers.print_host_copies()
         tidemark_answers.save_as_floats(torch)
+    tidemark_profiles.label(torch)
     record = tidemark_record.begin(torch, layer)
     if os.environ.get("TIDEMARK_CHANGES"):
         sys.modules["tidemark_changes"].Changes(torch)

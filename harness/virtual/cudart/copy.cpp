@@ -13,13 +13,17 @@ using device::Waiting;
 namespace {
 
 cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                      size_t height, cudaMemcpyKind kind, cudaStream_t stream, Waiting waiting) {
+                      size_t height, cudaMemcpyKind kind, cudaStream_t stream, Waiting waiting,
+                      const char* caller = __builtin_FUNCTION()) {
+  const device::CallRecord record(device::Api::runtime, caller);
   const Rectangle shape{width, height, 1, to_pitch, from_pitch, 0, 0};
   return call([&] { return device::copy(to, from, shape, kind, stream, waiting); });
 }
 
 cudaError_t set_rows(void* to, size_t pitch, int value, size_t width, size_t height,
-                     cudaStream_t stream, Waiting waiting) {
+                     cudaStream_t stream, Waiting waiting,
+                     const char* caller = __builtin_FUNCTION()) {
+  const device::CallRecord record(device::Api::runtime, caller);
   const Rectangle shape{width, height, 1, pitch, pitch, 0, 0};
   return call(device::fill, to, static_cast<unsigned>(value), 1, shape, stream, waiting);
 }

@@ -47,7 +47,9 @@ cudaError_t variable(const void* symbol, void** address, size_t* bytes) {
 }
 
 cudaError_t launch(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream, bool cooperative = false) {
+                   cudaStream_t stream, bool cooperative = false,
+                   const char* caller = __builtin_FUNCTION()) {
+  const device::CallRecord record(device::Api::runtime, caller);
   return call([&] {
     return device::launch_kernel(device::find_kernel(function),
                                  {grid, block, shared, stream, cooperative, arguments});
@@ -109,11 +111,12 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                size_t shared, cudaStream_t stream) {
-  return launch(kernel, grid, block, arguments, shared, stream);
+  return launch(kernel, grid, block, arguments, shared, stream, false, device::kLibraryLaunch);
 }
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                     size_t shared, cudaStream_t stream) {
-  return launch(kernel, grid, block, arguments, shared, stream ? stream : cudaStreamPerThread);
+  return launch(kernel, grid, block, arguments, shared, stream ? stream : cudaStreamPerThread,
+                false, device::kLibraryLaunch);
 }
 
 }  // extern "C"
@@ -224,7 +227,8 @@ cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
 namespace {
 cudaError_t copy_variable(const void* symbol, void* host, size_t bytes, size_t offset,
                           bool to_symbol, cudaMemcpyKind kind, cudaStream_t stream,
-                          device::Waiting waiting) {
+                          device::Waiting waiting, const char* caller = __builtin_FUNCTION()) {
+  const device::CallRecord record(device::Api::runtime, caller);
   return call([&]() -> cudaError_t {
     void* address = nullptr;
     size_t whole = 0;

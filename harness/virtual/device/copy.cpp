@@ -139,6 +139,11 @@ const char* name_of(Side to, Side from) {
   return from.place == Place::device ? "memcpy DtoH" : "memcpy HtoH";
 }
 
+std::uint8_t memory_of(Side side) {
+  if (side.place == Place::device) return Work::kDevice;
+  return side.place == Place::pinned ? Work::kPinned : Work::kPageable;
+}
+
 Ns duration(const Profile& p, Side to, Side from, double bytes) {
   if (to.place == Place::device && from.place == Place::device) {
     if (to.device == from.device) return p.duration({.bytes = 2 * bytes});
@@ -188,6 +193,13 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
     return cudaSuccess;
   };
 
+  const Work work{.type = Work::Type::copy,
+                  .from = memory_of(source),
+                  .to = memory_of(target),
+                  .between_devices = source.place == Place::device &&
+                                     target.place == Place::device &&
+                                     source.device != target.device,
+                  .bytes = bytes};
   auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (s->capture) {
@@ -197,7 +209,8 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
     const cudaError_t error = capture(*s, {.type = cudaGraphNodeTypeMemcpy,
                                            .name = name_of(target, source),
                                            .duration = duration(e.profile, target, source, moved),
-                                           .effects = {act}});
+                                           .effects = {act},
+                                           .work = work});
     if (!on_host) charge_in_bracket(*s, 2 * moved, false);
     return error;
   }
@@ -206,7 +219,8 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (waiting == Waiting::sync && from_host && pageable) synchronise_with(lock, e.mark(*s));
   pay_launch(e);
   const char* name = name_of(target, source);
-  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name, Kind::copy);
+  e.append(*s, duration(e.profile, target, source, static_cast<double>(bytes)), name, Kind::copy,
+           work);
   note_access(*s, name, source, from, shape, shape.from_pitch, shape.from_slice, false);
   note_access(*s, name, target, to, shape, shape.to_pitch, shape.to_slice, true);
   if (!on_host) charge_in_bracket(*s, 2.0 * static_cast<double>(bytes), false);
@@ -248,19 +262,23 @@ cudaError_t fill(void* to, unsigned value, std::size_t unit, const Rectangle& sh
     return cudaSuccess;
   };
 
+  const Work work{
+      .type = Work::Type::fill, .to = memory_of(target), .value = value, .bytes = bytes};
   auto [e, lock, s] = locked(stream);
   const Ns lasts = e.profile.duration({.bytes = static_cast<double>(bytes)});
   if (!s->capture)
     if (const cudaError_t error = implicit_in_capture(*s)) return error;
   pay_launch(e);
   if (s->capture) {
-    const cudaError_t error = capture(
-        *s,
-        {.type = cudaGraphNodeTypeMemset, .name = "memset", .duration = lasts, .effects = {act}});
+    const cudaError_t error = capture(*s, {.type = cudaGraphNodeTypeMemset,
+                                           .name = "memset",
+                                           .duration = lasts,
+                                           .effects = {act},
+                                           .work = work});
     charge_in_bracket(*s, static_cast<double>(bytes), false);
     return error;
   }
-  e.append(*s, lasts, "memset", Kind::copy);
+  e.append(*s, lasts, "memset", Kind::copy, work);
   note_access(*s, "memset", target, to, shape, shape.to_pitch, shape.to_slice, true);
   charge_in_bracket(*s, static_cast<double>(bytes), false);
   // Device memory: asynchronous in both forms.

@@ -33,6 +33,7 @@ struct Step {
   std::function<bool()> run;
   std::pair<int, StreamHandle> stream;  // with its device
   std::string op;
+  CurrentCall call;  // in which that was called
 };
 
 /// The steps of a thread.
@@ -101,6 +102,7 @@ bool ThreadSteps::carry_on() {
   if (!held) return false;
   carrying_out = true;
   const int before = current_device();
+  const CurrentCall call_before = current_call();
   while (!empty()) {
     Step* first = nullptr;
     {
@@ -109,7 +111,10 @@ bool ThreadSteps::carry_on() {
     }
     current_device() = first->stream.first;
     step_operator = first->op;
-    if (!first->run()) break;
+    current_call() = first->call;
+    const bool done_now = first->run();
+    current_call() = call_before;
+    if (!done_now) break;
     const std::lock_guard lock(mutex);
     steps.pop_front();
     ++done;
@@ -189,7 +194,8 @@ void defer(StreamHandle stream, std::function<bool()> step) {
   ThreadSteps& mine = own_steps();
   {
     const std::lock_guard lock(mine.mutex);
-    mine.steps.push_back({std::move(step), named(stream), std::string(current_operator())});
+    mine.steps.push_back(
+        {std::move(step), named(stream), std::string(current_operator()), current_call()});
     ++steps_left;
   }
   mine.carry_on();

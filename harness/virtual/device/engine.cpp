@@ -173,7 +173,7 @@ void Engine::apply_default_stream_rules(Stream& s) {
   }
 }
 
-Ns Engine::append(Stream& s, Ns duration, std::string_view name, Kind kind) {
+Ns Engine::append(Stream& s, Ns duration, std::string_view name, Kind kind, const Work& work) {
   apply_default_stream_rules(s);
   const Ns start = std::max(s.tail, now);
   s.tail = start + drawn(duration);
@@ -182,10 +182,17 @@ Ns Engine::append(Stream& s, Ns duration, std::string_view name, Kind kind) {
   if (s.number == 0 && !s.legacy) s.number = ++numbered;
   if (race::is_on()) race::appended(s.index);
   unready_polls = 0;
-  if (tracing)
-    trace.push_back({trace_names.of(name), s.index, start, s.tail, now, kind, s.count,
-                     trace_names.of(current_operator())});
+  if (tracing || profiled.load(std::memory_order_relaxed) != 0)
+    trace_entry(s,
+                {trace_names.of(name), s.index, start, s.tail, now, kind, s.count,
+                 trace_names.of(current_operator())},
+                work);
   return start;
+}
+
+void Engine::trace_entry(const Stream& s, const TraceEntry& entry, const Work& work) {
+  if (tracing) trace.push_back(entry);
+  note_operation(entry, s.device, s.legacy ? 0 : s.index, work);
 }
 
 std::string Engine::name_of(std::uint32_t index) {

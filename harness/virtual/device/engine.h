@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/virtual/device/activity.h"
 #include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/failure.h"
@@ -120,7 +121,10 @@ struct Engine {
   /// Applies the rules of the default streams before the next operation of `s`.
   void apply_default_stream_rules(Stream& s);
   /// Puts one operation at the end of `s`; the host has paid for it already. Returns its start.
-  Ns append(Stream& s, Ns duration, std::string_view name, Kind kind = Kind::op);
+  Ns append(Stream& s, Ns duration, std::string_view name, Kind kind = Kind::op,
+            const Work& work = {});
+  /// Adds an entry to the trace that is kept, and to what a profiler is told.
+  void trace_entry(const Stream& s, const TraceEntry& entry, const Work& work);
   /// "default stream", "stream 2 (high priority)": numbered in the order of first use since
   /// forget_numbers.
   std::string name_of(std::uint32_t stream);

@@ -26,6 +26,7 @@ void record(Engine& e, Event& event, Stream& s) {
   // An idle stream reaches the record when the host has put it there.
   event.record.time = std::max(event.record.time, e.now);
   event.recorded = true;
+  note_event(s, &event - table().events.data(), event.record.time);
   if (!event.shared) return;
   SharedEntry& entry = *event.shared->entry;
   entry.time = event.record.time;
@@ -110,6 +111,7 @@ void wait(Engine& e, Stream& s, Event& event) {
   e.order_after(s, event.record);
   if (e.tracing && s.tail > from)
     e.trace.push_back({"wait for an event", s.index, from, s.tail, e.now, Kind::wait});
+  note_stream_wait(s, &event - table().events.data(), from);
 }
 
 /// A wait of a stream in a capture, or for an event of one.

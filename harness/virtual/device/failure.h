@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "harness/virtual/device/activity.h"
+
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
@@ -24,13 +26,25 @@ void break_context(cudaError_t error);
 /// The sticky error, or cudaSuccess.
 cudaError_t sticky_error();
 
-/// Every entry point of the runtime runs its body, or the function that it translates, in this.
+/// Every entry point of the runtime runs its body, or the function that it translates, in this:
+/// `return call(body, arguments...)`. It is a class so that its last argument can be the name of
+/// the entry point, which a profiler is told.
 template <class Body, class... Arguments>
-cudaError_t call(Body&& body, Arguments&&... arguments) {
-  if (cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
-  const cudaError_t error = body(std::forward<Arguments>(arguments)...);
-  return error == cudaSuccess ? error : note_error(error);
-}
+class call {
+ public:
+  call(Body&& body, Arguments&&... arguments, const char* function = __builtin_FUNCTION()) {
+    if (error_ = sticky_error(); error_ != cudaSuccess) return;
+    const CallRecord record(Api::runtime, function);
+    error_ = body(std::forward<Arguments>(arguments)...);
+    if (error_ != cudaSuccess) note_error(error_);
+  }
+  operator cudaError_t() const { return error_; }
+
+ private:
+  cudaError_t error_;
+};
+template <class Body, class... Arguments>
+call(Body&&, Arguments&&...) -> call<Body, Arguments...>;
 
 /// Writes an answer to where the caller wants it; cudaErrorInvalidValue where that is null.
 template <class T, class Value>

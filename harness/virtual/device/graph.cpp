@@ -190,7 +190,7 @@ cudaError_t launch_graph(ExecHandle exec, StreamHandle stream) {
       lock.lock();
     } else {
       e.launches += node->type == cudaGraphNodeTypeKernel;
-      e.append(*s, node->duration, node->name, kind_of(*node));
+      e.append(*s, node->duration, node->name, kind_of(*node), node->work);
       if (e.tracing && !node->op.empty()) e.trace.back().op = e.trace_names.of(node->op);
     }
     ends.push_back(s->tail);

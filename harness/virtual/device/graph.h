@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/virtual/device/activity.h"
 #include "harness/virtual/device/device.h"
 
 /// An operation of a graph. What it does, besides taking its time, are its effects, in this order.
@@ -17,6 +18,7 @@ struct CUgraphNode_st {
   tidemark::device::Ns duration = 0;
   std::function<void(tidemark::device::StreamHandle)> run = {};  // takes its own time on the stream
   std::vector<std::function<cudaError_t()>> effects = {};
+  tidemark::device::Work work = {};          // for a profiler
   std::string op = {};                       // the operator that has enqueued it
   std::vector<CUgraphNode_st*> before = {};  // dependencies
   std::size_t index = 0;                     // in its graph

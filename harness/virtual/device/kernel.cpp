@@ -150,7 +150,12 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   ++kernel->launches;
   e.memory_of(current_device()).placement().launched(kernel->name);
   return enqueue_kernel(*s, kernel->name, static_cast<double>(blocks * threads) * kBytesPerThread,
-                        spins, std::move(effect));
+                        spins, std::move(effect),
+                        {.type = Work::Type::kernel,
+                         .grid = {l.grid.x, l.grid.y, l.grid.z},
+                         .block = {l.block.x, l.block.y, l.block.z},
+                         .shared = static_cast<std::uint32_t>(l.shared),
+                         .registers = static_cast<std::uint32_t>(kernel->compiled.registers)});
 }
 
 }  // namespace tidemark::device

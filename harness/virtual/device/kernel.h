@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/virtual/device/activity.h"
 #include "harness/virtual/device/cubin.h"
 #include "harness/virtual/device/device.h"
 #include "harness/virtual/device/image.h"
@@ -63,5 +64,6 @@ struct Stream;
 // operation.cpp; lock held. `duration` in ns, where it is known (>= 0). `effect`: what it does to
 // data, or empty.
 cudaError_t enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes,
-                           std::int64_t duration, std::function<cudaError_t()> effect);
+                           std::int64_t duration, std::function<cudaError_t()> effect,
+                           const Work& work);
 }  // namespace tidemark::device

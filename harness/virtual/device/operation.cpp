@@ -30,17 +30,21 @@ thread_local std::int64_t answer = 0;
 
 /// Puts a kernel into the stream, or into the graph that is made of it. `effect`: on data.
 cudaError_t launch(Stream& s, std::string_view name, Ns duration,
-                   std::function<cudaError_t()> effect = {}) {
+                   std::function<cudaError_t()> effect = {},
+                   const Work& work = {.type = Work::Type::kernel}) {
   Engine& e = engine();
   pay_launch(e);
   if (s.capture) {
-    Node node{.type = cudaGraphNodeTypeKernel, .name = std::string(name), .duration = duration};
+    Node node{.type = cudaGraphNodeTypeKernel,
+              .name = std::string(name),
+              .duration = duration,
+              .work = work};
     if (effect) node.effects.push_back(std::move(effect));
     return capture(s, std::move(node));
   }
   if (const cudaError_t error = implicit_in_capture(s)) return error;
   ++e.launches;
-  e.append(s, duration, name);
+  e.append(s, duration, name, Kind::op, work);
   return effect ? effect() : cudaSuccess;
 }
 
@@ -95,6 +99,7 @@ void note_wait(const Mark& mark) {
 }
 
 void enqueue(StreamHandle stream, std::string_view name, const Cost& cost) {
+  const CallRecord call(Api::runtime, kLibraryLaunch);
   auto [e, lock, s] = locked(stream);
   if (!s) return;
   static_cast<void>(launch(*s, name, e.profile.duration(cost)));
@@ -111,10 +116,12 @@ Ns begin_collective(StreamHandle stream) {
 }
 
 void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end) {
+  const CallRecord call(Api::runtime, kLibraryLaunch);
   auto [e, lock, s] = locked(stream);
   if (!s) return;
   s->tail = std::max({s->tail, start, e.now});  // the participants wait for the latest
-  e.append(*s, std::max<Ns>(end - s->tail, 0), name, Kind::collective);
+  e.append(*s, std::max<Ns>(end - s->tail, 0), name, Kind::collective,
+           {.type = Work::Type::kernel});
   charge_in_bracket(*s, 0, true);
 }
 
@@ -127,13 +134,13 @@ void note_access(StreamHandle stream, std::string_view name, const void* address
 
 // A kernel whose work is not known from its arguments.
 cudaError_t enqueue_kernel(Stream& s, std::string_view name, double fallback_bytes, Ns duration,
-                           std::function<cudaError_t()> effect) {
+                           std::function<cudaError_t()> effect, const Work& work) {
   const bool inside = bracket.depth > 0;
   const bool known = duration >= 0;
   const Profile& profile = engine().profile;
   const cudaError_t error =
       launch(s, name, known ? duration : profile.duration({.bytes = inside ? 0 : fallback_bytes}),
-             std::move(effect));
+             std::move(effect), work);
   charge_in_bracket(s, 0, known);
   return error;
 }
@@ -177,6 +184,7 @@ void tidemark_device_end_operator(uint64_t bytes) {
   s.tail += e.drawn(e.profile.transfer(left, e.profile.memory_gbps));
   // The time for which the host has waited inside the operator includes the time of these bytes.
   if (bracket.awaited) e.now = std::max(e.now, s.tail);
+  lengthen_operation(s.device, s.legacy ? 0 : s.index, s.tail);
   if (e.tracing && !e.trace.empty() && e.trace.back().stream == s.index &&
       e.trace.back().kind != Kind::wait) {
     e.trace.back().end = s.tail;

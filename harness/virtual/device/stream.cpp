@@ -102,8 +102,9 @@ void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   const Ns from = e.now;
   e.complete(mark);
   note_wait(mark);
-  if (e.tracing && e.now > from)
-    e.trace.push_back({"synchronise", kHostLane, from, e.now, from, Kind::wait});
+  const TraceEntry entry{"synchronise", kHostLane, from, e.now, from, Kind::wait};
+  if (e.tracing && e.now > from) e.trace.push_back(entry);
+  note_operation(entry, current_device(), 0, {.type = Work::Type::wait});
 }
 
 void before_poll() {
@@ -188,6 +189,9 @@ cudaError_t synchronise_device(int device) {
   if (invalidate_captures(device)) return cudaErrorStreamCaptureUnsupported;
   synchronise_with(lock, e.mark_all(device));
   release_pool_memory(device);
+  const Ns end = e.now;
+  lock.unlock();
+  note_device_wait(end);
   return cudaSuccess;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "harness/virtual/device/activity.h"
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/known.h"
@@ -148,6 +149,7 @@ void carry_out(const std::vector<Operation>& operations) {
   const Operation& first = operations.front();
   {
     const cuda::OnDevice on(first.comm->device);
+    const device::CallRecord call(device::Api::runtime, "cudaLaunchKernelExC");
     device::defer(first.stream, [calls] { return calls->advance(); });
     if (host_waits) device::settle(first.stream);
   }

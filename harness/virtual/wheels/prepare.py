@@ -30,7 +30,7 @@ import shipped  # noqa: E402
 LAYER, REST = "libtidemark_operators.so", "libtidemark_rest.so.1"
 UNIT = 12  # files of the layer that are compiled together, as in the build
 HEADERS = ("<ATen/ATen.h>", "<c10/cuda/CUDACachingAllocator.h>", "<c10/cuda/CUDAStream.h>")  # that the build has precompiled
-COMPILED = ("blas", "cudart", "operators", "recorder", "stubs")
+COMPILED = ("blas", "cudart", "cupti", "operators", "recorder", "stubs")
 NVIDIA = re.compile(r"lib(cu|nv|nccl)\w*\.so")
 
 

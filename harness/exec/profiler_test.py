@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""profiler_test.py TIDEMARK SITE CASE: torch.profiler with the activities of the virtual device."""
+from testing.said import HERE, Said, run
+
+PROGRAM = HERE / "profiled.py"
+
+
+def profiled(part, *flags, **environment):
+    said = Said(*flags, "--", "python3", PROGRAM, *part.split(), **environment).ends(0)
+    said.check("problems: " not in said.out or said.out.count("problems: ") == said.out.count("problems: 0\n"), "calls before operations, in the window")
+    said.check("CUPTI" not in said.err, "no warning")
+    return said
+
+
+def case_training():
+    """Kernels and copies with their operators, in each mode, with the report's own trace too."""
+    for flags in (), ("--mode", "math"), ("--mode", "shapes", "--report", "--schedule", "lagging"):
+        said = profiled("training", *flags)
+        for line in ("problems: 0", "operators: aten::copy_", "products: aten::addmm aten::mm", "device: [('kernel', 69), ('gpu_memcpy', 6)]",
+                     "allocated: 1363968", "averages: True | label: True"):
+            said.check(line in said.out, line)
+
+
+def case_peak():
+    """The profiler changes no byte."""
+    on, off = profiled("peak on"), profiled("peak off")
+    on.check("peak: " in on.out and on.out == off.out, f"peaks with and without the profiler: {on.out} {off.out}")
+    table = [[line for line in said.err.splitlines() if line.startswith("process")][0].split()[2:] for said in (on, off)]
+    on.check(table[0] == table[1], f"{table}")
+
+
+def case_windows():
+    """A window has what was called in it, and its times are in it also where the device is slower than the host."""
+    said = profiled("schedule")
+    said.check("windows: 2 50 True True" in said.out, "two equal windows")
+    said = profiled("busy", "--mode", "shapes")
+    said.check("seconds: 0.5 4" in said.out, "four products on the virtual clock")
+
+
+def case_streams():
+    """Waits, CUDA graphs, and collectives on the streams and devices of two ranks."""
+    said = profiled("waits")
+    said.check("waits: Context Sync Event Sync Stream Sync" in said.out, "kinds of waits")
+    said = profiled("graph")
+    said.check("graph: 2 {'cudaGraphLaunch'} 64" in said.out, "a graph's kernels are those of its launch")
+    said = profiled("ranks", "--ranks", 2)
+    for rank in range(2):
+        line = f"rank {rank}: 4 ncclDevKernel_AllReduce_Sum_f32_RING ncclDevKernel_Broadcast_RING cudaLaunchKernelExC True True"
+        said.check(line in said.out or line.replace("AllReduce_Sum_f32_RING ncclDevKernel_Broadcast_RING", "Broadcast_RING ncclDevKernel_AllReduce_Sum_f32_RING") in said.out,
+                   "collectives by their kernels")
+
+
+def case_torn_down():
+    """Kineto ends CUPTI after a profile (TEARDOWN_CUPTI), from a callback of a later call, and begins it again."""
+    for again in "0", "1":
+        said = profiled("schedule", TEARDOWN_CUPTI="1", **({"DISABLE_CUPTI_LAZY_REINIT": "1"} if again == "1" else {}))
+        said.check("windows: 2 50 True True" in said.out, "two equal windows")
+
+
+run(globals())
