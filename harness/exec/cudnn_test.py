@@ -28,6 +28,22 @@ def case_recurrent():
     agree("dropout", 1, 3)
 
 
+def case_ctc():
+    """CTC loss: numbers, its workspace by the sizes of its algorithm's tables, the same bytes in both modes, and what has no numbers."""
+    agree("ctc", 20, 40)
+    program = ("t, il, tl = torch.ones({0}, dtype=torch.int32), torch.full((4,), {1}, dtype=torch.int32), torch.full((4,), {2}, dtype=torch.int32)\n"
+               "x = torch.randn({1}, 4, 6, device='cuda', requires_grad=True)\n"
+               "before = torch.cuda.memory_stats()['requested_bytes.all.allocated']\n"
+               "torch.nn.functional.ctc_loss(x, t, il, tl, reduction='sum').backward()\n"
+               "print(torch.cuda.memory_stats()['requested_bytes.all.allocated'] - before)")
+    said = {mode: python(program.format(4 * 5, 30, 5), "--mode", mode).ends(0, WARNING) for mode in ("known", "math")}
+    said["known"].check(said["known"].out == said["math"].out, "the same bytes in both modes")
+    workspace = 2 * 4 * 30 * (2 * 255 + 1) * 4  # of lengths that are tensors cuDNN knows the bound alone
+    rest = int(said["known"].out) - workspace
+    said["known"].check(0 < rest < 20_000, f"{rest} bytes beside the workspace: targets, losses, gradients")
+    python(program.format(4 * 20, 30, 20), "--mode", "math").ends(1, "has no numbers where a sequence is too short for its labels")
+
+
 def case_attention():
     """On Hopper the backend that hardware takes: cuDNN's in torch 2.11."""
     agree("attention", 4, 16)

@@ -110,6 +110,40 @@ def attention():
               [torch.randn(2, 3, n, 64).bfloat16() for n in (16, keys, keys)], 4e-2)
 
 
+def ctc():
+    steps, batch, symbols = random.randint(20, 40), random.randint(1, 6), random.randint(3, 12)
+    labels = torch.tensor([random.randint(1, 9) for _ in range(batch)], dtype=torch.int32)
+    inputs = torch.tensor([random.randint(18, steps) for _ in range(batch)], dtype=torch.int32)
+    targets = torch.randint(1, symbols, (int(labels.sum()),), dtype=torch.int32)
+    reduction, zero = random.choice(["none", "mean", "sum"]), random.random() < 0.3
+    here = reduction == "mean" or random.random() < 0.5  # PyTorch divides by the lengths where they are
+
+    as_lists = random.random() < 0.3  # the older interface, for sequences of full length
+    if as_lists:
+        inputs = torch.full_like(inputs, steps)
+
+    def run(device, x):
+        moved = [t.to(device) if here else t for t in (targets, inputs, labels)]
+        if as_lists:
+            moved = [targets, tuple(inputs.tolist()), tuple(labels.tolist())]
+        loss = F.ctc_loss(x.log_softmax(2), *moved, reduction=reduction, zero_infinity=zero)
+        if device == "cuda" and "CudnnCtcLoss" not in str(grad_functions(loss)):
+            differ.append("this is not cuDNN's loss")
+        return loss
+
+    agree(f"ctc_loss {steps} {batch} {symbols} {reduction} {zero} {here} {as_lists}", run, [torch.randn(steps, batch, symbols)], 1e-4)
+
+
+def grad_functions(tensor):
+    found, left = [], [tensor.grad_fn]
+    while left:
+        one = left.pop()
+        if one is not None:
+            found.append(type(one).__name__)
+            left += [before for before, _ in one.next_functions]
+    return found
+
+
 def dropout():
     """Between the layers: the masks follow the generator's state, backward has those of forward, and the share is right."""
     model, x = nn.LSTM(64, 64, 2, dropout=0.5).cuda(), torch.randn(5, 16, 64, device="cuda")

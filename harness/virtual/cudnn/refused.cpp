@@ -1,5 +1,5 @@
 // Functions that are not modelled: convolutions of the interface before 8.0, which PyTorch takes
-// with TORCH_CUDNN_V8_API_DISABLED=1 alone, CTC loss, and pooling of integers.
+// with TORCH_CUDNN_V8_API_DISABLED=1 alone, and pooling of integers.
 #include "harness/virtual/stubs/refuse.h"
 
 namespace {
@@ -7,24 +7,18 @@ constexpr const char* library = "libcudnn.so.9";
 constexpr int not_supported = 3000;  // CUDNN_STATUS_NOT_SUPPORTED
 }  // namespace
 
-REFUSED(cudnnCTCLoss)
-REFUSED(cudnnCTCLoss_v8)
 REFUSED(cudnnConvolutionBackwardData)
 REFUSED(cudnnConvolutionBackwardFilter)
 REFUSED(cudnnConvolutionBiasActivationForward)
 REFUSED(cudnnConvolutionForward)
 REFUSED(cudnnCreateActivationDescriptor)
-REFUSED(cudnnCreateCTCLossDescriptor)
 REFUSED(cudnnCreateConvolutionDescriptor)
 REFUSED(cudnnCreatePoolingDescriptor)
 REFUSED(cudnnDestroyActivationDescriptor)
-REFUSED(cudnnDestroyCTCLossDescriptor)
 REFUSED(cudnnDestroyConvolutionDescriptor)
 REFUSED(cudnnFindConvolutionBackwardDataAlgorithmEx)
 REFUSED(cudnnFindConvolutionBackwardFilterAlgorithmEx)
 REFUSED(cudnnFindConvolutionForwardAlgorithmEx)
-REFUSED(cudnnGetCTCLossWorkspaceSize)
-REFUSED(cudnnGetCTCLossWorkspaceSize_v8)
 REFUSED(cudnnGetConvolutionBackwardDataAlgorithm_v7)
 REFUSED(cudnnGetConvolutionBackwardDataWorkspaceSize)
 REFUSED(cudnnGetConvolutionBackwardFilterAlgorithm_v7)
@@ -33,8 +27,6 @@ REFUSED(cudnnGetConvolutionForwardAlgorithm_v7)
 REFUSED(cudnnGetConvolutionForwardWorkspaceSize)
 REFUSED(cudnnPoolingForward)
 REFUSED(cudnnSetActivationDescriptor)
-REFUSED(cudnnSetCTCLossDescriptorEx)
-REFUSED(cudnnSetCTCLossDescriptor_v9)
 REFUSED(cudnnSetConvolutionGroupCount)
 REFUSED(cudnnSetConvolutionMathType)
 REFUSED(cudnnSetConvolutionNdDescriptor)

@@ -14,6 +14,7 @@ void add_attention(Compositions& table);
 void add_batch_norm(Compositions& table);
 void add_cells(Compositions& table);
 void add_convolution(Compositions& table);
+void add_ctc(Compositions& table);
 void add_differences(Compositions& table);
 void add_dropout(Compositions& table);
 void add_embedding_bag(Compositions& table);
