@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""jiterator_test.py TIDEMARK SITE CASE: kernels that PyTorch compiles from C++ while a program runs."""
+from testing.said import python, run
+
+OWN = """code = "template <typename T> T blend(T x, T y, T alpha) {{ return alpha * x + y; }}"
+blend = torch.cuda.jiterator._create_jit_fn(code, alpha=1.0)
+two = torch.cuda.jiterator._create_multi_output_jit_fn("template <typename T> void two(T x, T& a, T& b) {{ a = x + 1; b = 2 * x; }}", 2)
+x, y = torch.ones(1000, 1, device='cuda'), torch.ones(1, 700, device='cuda', dtype={type})
+before = torch.cuda.memory_stats()['requested_bytes.all.allocated']
+z = blend(x, y, alpha=2.0)
+a, b = two(x)
+print(z.dtype, z.shape, a.shape, torch.cuda.memory_stats()['requested_bytes.all.allocated'] - before)
+"""
+
+
+def case_own():
+    """A program's kernel allocates what it returns, and nothing else. It has no numbers."""
+    for mode in "known", "shapes":
+        for type, bytes in ("torch.float64", 8), ("torch.float16", 4):
+            said = python(OWN.format(type=type), "--mode", mode).ends(0)
+            name = {8: "torch.float64", 4: "torch.float32"}[bytes]
+            said.check(said.out == f"{name} torch.Size([1000, 700]) torch.Size([1000, 1]) {1000 * 700 * bytes + 2 * 1000 * 4}\n", said.out)
+    python(OWN.format(type="torch.float32"), "--mode", "math").ends(1, "kernel blend_kernel is launched outside the operators that mode math computes")
+    unknown = OWN.format(type="torch.float32") + "print(bool(z.sum() > 1))"
+    python(unknown, "--mode", "known").ends(0, "control flow depended on values that are not known")
+
+
+def case_pytorch():
+    """Those of PyTorch's own operators have the numbers of its CPU kernels."""
+    names = ["airy_ai", "bessel_j0", "bessel_y1", "erfcx", "hermite_polynomial_h", "i1e", "modified_bessel_k0", "ndtri", "scaled_modified_bessel_k1",
+             "spherical_bessel_j0", "zeta", "chebyshev_polynomial_t", "log_ndtr", "entr"]
+    program = f"for name in {names}:\n" + """    f, x = getattr(torch.special, name), torch.rand(50) * .9 + .05
+    with_two = name in ('zeta', 'hermite_polynomial_h', 'chebyshev_polynomial_t')
+    more = (torch.full((50,), 3.),) if with_two else ()
+    here, there = f(x, *more), f(x.cuda(), *(m.cuda() for m in more)).cpu()
+    print(name, torch.equal(here.nan_to_num(), there.nan_to_num()))
+x = torch.randn(50, dtype=torch.complex64)
+print(*(torch.allclose(getattr(torch, n)(x), getattr(torch, n)(x.cuda()).cpu()) for n in ('exp', 'tanh', 'sigmoid', 'abs')))
+a, b = torch.randint(1, 99, (50,)), torch.randint(1, 99, (50,))
+print(torch.equal(torch.gcd(a, b), torch.gcd(a.cuda(), b.cuda()).cpu()))"""
+    said = python(program, "--mode", "math").ends(0)
+    said.check(said.out.count("True") == len(names) + 4 + 1 and "False" not in said.out, said.out)
+
+
+run(globals())
