@@ -43,7 +43,16 @@ def embedding(x, b, c):
     return table.weight, table.weight.grad.coalesce()
 
 
-CASES |= {"gradients": grows, "embedding": embedding}
+def product_gradients(x, b, c):
+    """Of a product of two sparse matrices."""
+    left, right = coo(x).requires_grad_(), coo(c.t() * (c.t() > 0)).requires_grad_()
+    torch.sparse.sum(torch.sparse.mm(left, right)).backward()
+    return left.grad.coalesce(), right.grad.coalesce()
+
+
+CASES |= {"gradients": grows, "embedding": embedding, "product gradients": product_gradients,
+          "sparse @ sparse": lambda x, b, c: torch.sparse.mm(coo(x), coo(x.t().contiguous())), "twice @ sparse": lambda x, b, c: torch.sparse.mm(coo(x, True), coo(x.t().contiguous(), True)),
+          "csr @ csr": lambda x, b, c: torch.sparse.mm(x.to_sparse_csr(), x.t().contiguous().to_sparse_csr()).to_dense()}
 
 
 def parts(result):

@@ -58,6 +58,9 @@ void tidemark_device_suspend_data(int delta);
 /// integer (a count that host code waits for, known from elsewhere). 2: a copy of any size, as this
 /// integer in its first bytes and zeros.
 void tidemark_device_answer_reads(int on, int64_t value);
+/// Per thread: the product of two sparse matrices that is to come has so many entries, which are
+/// sums of so many products of two entries. < 0: not known.
+void tidemark_device_sparse_product(int64_t entries, int64_t products);
 /// Per thread, counted: while > 0, a copy to the host that moves no data is accepted and leaves
 /// 0xFF bytes ("no value"). Otherwise it fails with cudaErrorNotSupported, unless the environment
 /// says TIDEMARK_UNKNOWN=nan.

@@ -77,6 +77,11 @@ int device_of(const void* address);
 /// Whether bytes move at present: data is on for the process and not suspended on this thread.
 /// Every function that copies, sets, reduces or sends real bytes asks here first.
 bool data_moves();
+/// The product of two sparse matrices that this thread works on (tidemark_device_sparse_product).
+struct SparseProduct {
+  std::int64_t entries = -1, products = -1;  // < 0: not known
+};
+SparseProduct sparse_product();
 /// The answer that tidemark_device_answer_reads has set on this thread, or null.
 const std::int64_t* answer_to_reads(std::size_t bytes);
 

@@ -27,6 +27,7 @@ thread_local Bracket bracket;
 thread_local int suspended = 0;
 thread_local int answering = 0;
 thread_local std::int64_t answer = 0;
+thread_local SparseProduct product;
 
 /// Puts a kernel into the stream, or into the graph that is made of it. `effect`: on data.
 cudaError_t launch(Stream& s, std::string_view name, Ns duration,
@@ -54,6 +55,8 @@ std::string_view current_operator() {
   if (carries_step_out()) return operator_of_step();
   return bracket.depth > 0 ? std::string_view(bracket.name) : race::current_operator();
 }
+
+SparseProduct sparse_product() { return product; }
 
 const std::int64_t* answer_to_reads(std::size_t bytes) {
   return answering > 1 || (answering && (bytes == 4 || bytes == 8)) ? &answer : nullptr;
@@ -153,6 +156,9 @@ void tidemark_device_await_stream(void* stream) {
   settle_if_deferring(static_cast<StreamHandle>(stream));
 }
 void tidemark_device_suspend_data(int delta) { suspended += delta; }
+void tidemark_device_sparse_product(int64_t entries, int64_t products) {
+  product = {entries, products};
+}
 void tidemark_device_answer_reads(int on, int64_t value) {
   answering = on;
   answer = value;

@@ -25,6 +25,7 @@ struct DeviceCalls {
   decltype(&tidemark_device_begin_operator) begin_operator = look("tidemark_device_begin_operator");
   decltype(&tidemark_device_end_operator) end_operator = look("tidemark_device_end_operator");
   decltype(&tidemark_device_answer_reads) answer_reads = look("tidemark_device_answer_reads");
+  decltype(&tidemark_device_sparse_product) sparse_product = look("tidemark_device_sparse_product");
   decltype(&tidemark_device_accept_unknown) accept_unknown = look("tidemark_device_accept_unknown");
   decltype(&tidemark_device_accepts_unknown) accepts_unknown =
       look("tidemark_device_accepts_unknown");

@@ -14,7 +14,8 @@ namespace tidemark::operators {
 struct Frame {
   const Signature& signature;
   const std::vector<c10::IValue>& arguments;
-  bool counts = false;  // what it reads back is answered, or does not matter
+  bool counts = false;      // what it reads back is answered, or does not matter
+  bool is_product = false;  // of two sparse matrices, which is told what it counts
   // Size of its result by the CPU kernel, for operators of which nothing but the schema is known.
   std::function<std::int64_t()> result_size = {};
 

@@ -6,9 +6,11 @@
 #include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/operators/frame.h"
 #include "harness/virtual/operators/kernels.h"
+#include "harness/virtual/operators/plain.h"
 #include "harness/virtual/operators/policies.h"
 #include "harness/virtual/operators/recorded.h"
 #include "harness/virtual/operators/signature.h"
+#include "harness/virtual/operators/sparse_product.h"
 #include "harness/virtual/operators/values.h"
 #include "harness/virtual/operators/watch.h"
 
@@ -112,7 +114,15 @@ class KnownKernel {
     Bracket bracket(signature_.name.c_str());
     const std::vector<c10::IValue> arguments = call.values(signature_.arguments);
     std::optional<AnswerReads> answer;
-    if (refused_) refuse_size(signature_.name);
+    const auto factors = factors_of(signature_.name, arguments);
+    std::optional<SparseProduct> product;
+    std::optional<AnswerProduct> told;
+    if (factors && indices_are_known(*factors)) {
+      Plain plain;
+      told.emplace(product.emplace(product_of(*factors)));
+    } else if (refused_ || factors) {
+      refuse_size(signature_.name);
+    }
     if (whatever_) answer.emplace(1, true);
     if (counts_) {
       auto chosen = count_of_indices(arguments);
@@ -136,8 +146,9 @@ class KnownKernel {
     {
       std::optional<SuspendData> suspended;
       if (of_pytorch_ && !to_host) suspended.emplace();
-      const Frame frame{signature_, arguments, true};  // what it reads back is answered
-      Inside inside(counts_ || computes ? &frame : nullptr);
+      // What it reads back is answered.
+      const Frame frame{signature_, arguments, true, product.has_value()};
+      Inside inside(counts_ || computes || product ? &frame : nullptr);
       call.run(original_);
     }
     const c10::IValue* outputs = call.last(signature_.returns);
@@ -151,6 +162,13 @@ class KnownKernel {
       if (signature_.made[i]) mark(outputs[i], false);
     if (is_copy_) copy_parts(arguments);
     if (is_coalesce_) keep_indices(arguments, outputs[0]);
+    if (product) {
+      Plain plain;
+      for (const auto& [part, values] : indices_of(outputs[0].toTensor(), *product)) {
+        store(part, values, signature_.name);
+        mark(part, true);
+      }
+    }
     if (flag_known) mark(arguments[1], true);
     if (policy_) policy_(signature_, arguments, call.values(signature_.returns));
   }

@@ -13,6 +13,7 @@
 #include "harness/virtual/operators/plain.h"
 #include "harness/virtual/operators/recorded.h"
 #include "harness/virtual/operators/signature.h"
+#include "harness/virtual/operators/sparse_product.h"
 #include "harness/virtual/operators/watch.h"
 
 namespace tidemark::operators {
@@ -89,11 +90,17 @@ class MathKernel {
     }
     {
       std::optional<AnswerReads> answer;
+      std::optional<AnswerProduct> product;
       if (counts_) answer.emplace(count(op, arguments));
+      if (const auto factors = factors_of(signature_.name, arguments)) {
+        Plain plain;
+        product.emplace(product_of(*factors));
+      }
       if (whatever_) answer.emplace(1, true);
       SuspendData suspended;
       AcceptUnknown accepted(is_copy_);
-      Frame frame{signature_, arguments, counts_ || signature_.host_values || is_copy_};
+      Frame frame{signature_, arguments, counts_ || product || signature_.host_values || is_copy_,
+                  product.has_value()};
       if (!of_pytorch_) frame.result_size = [&] { return result_size(op, arguments); };
       Inside inside(inner_values_ ? nullptr : &frame);
       invocation.run(original_);
@@ -129,7 +136,7 @@ class MathKernel {
   void nested(const Invocation& call) {
     std::optional<AnswerReads> answer;
     const c10::IValue* arguments = call.last(signature_.arguments);
-    if (counts_ && !outer->counts) {
+    if (counts_ && (!outer->counts || outer->is_product)) {
       const bool known = outer->knows(arguments[0].toTensor());
       TORCH_CHECK(known || outer->result_size, outer->signature.name,
                   " has no numbers for these arguments: its CUDA host code counts what only a "

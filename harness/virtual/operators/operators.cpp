@@ -198,6 +198,7 @@ bool needs_values(const std::string& name) {
                            "aten::mode",
                            "aten::embedding_renorm_",
                            "aten::_coalesce",
+                           "aten::_sparse_sparse_matmul",
                            "aten::_nested_tensor_from_mask_left_aligned"};
   return names.count(name) != 0;
 }
