@@ -151,5 +151,38 @@ def case_products():
     python("x = torch.eye(3).to_sparse().cuda()\ntorch.sparse.mm(x, x)", "--mode", "shapes").ends(1, "aten::_sparse_sparse_matmul depends on values")
 
 
+BLOCKS = """
+VALUES = torch.tensor([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6])
+M, K, N = 160, 224, 96
+
+def tiles(scales):  # of 128 rows and 4 blocks, as cuBLAS wants them
+    down, across = -(-scales.shape[0] // 128), -(-scales.shape[1] // 4)
+    full = torch.zeros(down * 128, across * 4, dtype=torch.uint8)
+    full[:scales.shape[0], :scales.shape[1]] = scales.view(torch.uint8)
+    out = torch.empty(down, across, 32, 16, dtype=torch.uint8)
+    for r in range(down * 128):
+        for c in range(across * 4):
+            out[r // 128, c // 4, r % 32, r % 128 // 32 * 4 + c % 4] = full[r, c]
+    return out.flatten().view(scales.dtype).cuda()
+
+def check(a, b, exact_a, exact_b, sa, sb, block):
+    wide = [exact * s.float().repeat_interleave(block, 1) for exact, s in ((exact_a, sa), (exact_b, sb))]
+    y = torch._scaled_mm(a.cuda(), b.cuda().t(), tiles(sa), tiles(sb), out_dtype=torch.bfloat16)
+    print(torch.allclose(y.float().cpu(), wide[0] @ wide[1].T, rtol=2 ** -8, atol=1e-2))
+
+a, b = torch.randn(M, K).to(torch.float8_e4m3fn), torch.randn(N, K).to(torch.float8_e4m3fn)
+check(a, b, a.float(), b.float(), *(torch.randint(124, 130, (n, K // 32), dtype=torch.uint8).view(torch.float8_e8m0fnu) for n in (M, N)), 32)
+a, b = torch.randint(256, (M, K // 2), dtype=torch.uint8), torch.randint(256, (N, K // 2), dtype=torch.uint8)
+exact = [torch.stack([VALUES[(x & 15).long()], VALUES[(x >> 4).long()]], -1).flatten(1) for x in (a, b)]
+check(a.view(torch.float4_e2m1fn_x2), b.view(torch.float4_e2m1fn_x2), *exact, *(torch.rand(n, K // 16).to(torch.float8_e4m3fn) for n in (M, N)), 16)
+"""
+
+
+def case_blocks():
+    """Products of MXFP8 and of NVFP4, whose blocks have scales of their own."""
+    said = python("torch.manual_seed(0)" + BLOCKS, "--gpu", "b200-180g", "--mode", "math").ends(0)
+    said.check(said.out.split() == ["True", "True"], said.out)
+
+
 if __name__ == "__main__":
     run(globals())

@@ -1,5 +1,7 @@
-// Products of matrices of 8-bit floats with scales, which the CPU lacks or knows in part: in float,
-// and rounded once to the type of the result.
+// Products of matrices of 8-bit and 4-bit floats with scales, which the CPU lacks or knows in part:
+// in float, and rounded once to the type of the result.
+#include <string_view>
+
 #include "harness/virtual/operators/compositions.h"
 
 namespace tidemark::operators {
@@ -19,15 +21,59 @@ at::Tensor tensor_named(const HostCall& call, const char* name) {
   return value.isTensor() ? value.toTensor() : at::Tensor();
 }
 
+bool is_type(const at::Tensor& tensor, const char* name) {
+  return tensor.defined() && std::string_view(c10::toString(tensor.scalar_type())) == name;
+}
+bool is_4_bit(const at::Tensor& tensor) { return is_type(tensor, "Float4_e2m1fn_x2"); }
+
+/// Rows of the operand, with the product's inner dimension along them, in float. A byte has two
+/// 4-bit floats, the first in its low bits (OCP, Microscaling Formats, section 5.3.3).
+at::Tensor in_float(const at::Tensor& rows) {
+  if (!is_4_bit(rows)) return rows.to(at::kFloat);
+  const at::Tensor bytes = rows.contiguous().view(at::kByte).to(at::kLong);
+  const at::Tensor values = at::tensor({0.f, .5f, 1.f, 1.5f, 2.f, 3.f, 4.f, 6.f});
+  const at::Tensor all = at::cat({values, -values});
+  return at::stack({at::index_select(all, 0, bytes.bitwise_and(15).flatten()),
+                    at::index_select(all, 0, bytes.div(16, "floor").to(at::kLong).flatten())},
+                   -1)
+      .reshape({rows.size(0), -1});
+}
+
+/// How many elements of a row have one scale: 32 with scales of 8 bits of exponent (MXFP8, MXFP4),
+/// 16 of 4-bit floats with scales in e4m3 (NVFP4). 0: the scales are no such ones.
+std::int64_t block_of(const at::Tensor& rows, const at::Tensor& scale) {
+  if (is_type(scale, "Float8_e8m0fnu")) return 32;
+  return is_4_bit(rows) && is_type(scale, "Float8_e4m3fn") ? 16 : 0;
+}
+
+/// Multiplied with the scales of its blocks. cuBLAS has these in tiles of 128 rows and 4 blocks:
+/// 32 lines of 16, of which each has 4 blocks of the rows i, i + 32, i + 64 and i + 96 (cuBLAS,
+/// "1D Block Scaling Factors Layout").
+at::Tensor scaled_by_block(const at::Tensor& rows, const at::Tensor& scale, std::int64_t block,
+                           const std::string& name) {
+  const std::int64_t count = rows.size(0), blocks = (rows.size(1) + block - 1) / block;
+  const std::int64_t down = (count + 127) / 128, across = (blocks + 3) / 4;
+  TORCH_CHECK_NOT_IMPLEMENTED(scale.numel() == down * across * 512, name,
+                              " has no numbers with these scales: one for each ", block,
+                              " elements, in cuBLAS's tiles of 128 x 4");
+  const at::Tensor of_blocks = scale.to(at::kFloat)
+                                   .reshape({down, across, 32, 4, 4})
+                                   .permute({0, 3, 2, 1, 4})
+                                   .reshape({down * 128, across * 4})
+                                   .narrow(0, 0, count);
+  return rows * of_blocks.repeat_interleave(block, 1).narrow(1, 0, rows.size(1));
+}
+
 /// The scale of an operand with so many rows (or columns), to be multiplied with the product.
 at::Tensor scale_of(const HostCall& call, const char* name, std::int64_t count, bool of_rows) {
   const at::Tensor scale = tensor_named(call, name);
   const bool plain =
       scale.defined() && scale.scalar_type() == at::kFloat &&
       (scale.numel() == 1 || (scale.numel() == count && scale.size(of_rows ? 0 : -1) == count));
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      plain, call.op.schema().name(),
-      " has no numbers with these scales: one for a tensor, or one for each row, in float");
+  TORCH_CHECK_NOT_IMPLEMENTED(plain, call.op.schema().name(),
+                              " has no numbers with these scales: one for a tensor, or one for "
+                              "each row, in float, or those "
+                              "of MXFP8 and NVFP4 for each block");
   if (scale.numel() == 1) return scale.reshape({1, 1});
   return of_rows ? scale.reshape({count, 1}) : scale.reshape({1, count});
 }
@@ -40,13 +86,18 @@ at::Tensor saturated(const at::Tensor& result, at::ScalarType type) {
 
 // _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, ...[, out])
 void scaled_mm(HostCall& call) {
-  const at::Tensor a = tensor_at(call, 0), b = tensor_at(call, 1);
+  const at::Tensor a = tensor_at(call, 0), b = tensor_at(call, 1).t();
   TORCH_CHECK_NOT_IMPLEMENTED(
       a.element_size() == 1 && b.element_size() == 1 && call.op.schema().returns().size() == 1,
       call.op.schema().name(), " has no numbers for these operands");
-  at::Tensor result = at::mm(a.to(at::kFloat), b.to(at::kFloat));
-  result.mul_(scale_of(call, "scale_a", a.size(0), true));
-  result.mul_(scale_of(call, "scale_b", b.size(1), false));
+  at::Tensor left = in_float(a), right = in_float(b);
+  const at::Tensor scale_a = tensor_named(call, "scale_a"), scale_b = tensor_named(call, "scale_b");
+  const std::int64_t of_a = block_of(a, scale_a), of_b = block_of(b, scale_b);
+  if (of_a > 0) left = scaled_by_block(left, scale_a, of_a, call.op.schema().name());
+  if (of_b > 0) right = scaled_by_block(right, scale_b, of_b, call.op.schema().name());
+  at::Tensor result = at::mm(left, right.t());
+  if (of_a == 0) result.mul_(scale_of(call, "scale_a", a.size(0), true));
+  if (of_b == 0) result.mul_(scale_of(call, "scale_b", b.size(0), false));
   if (const at::Tensor bias = tensor_named(call, "bias"); bias.defined())
     result.add_(bias.to(at::kFloat));
   if (const at::Tensor scale = tensor_named(call, "scale_result"); scale.defined())
