@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string_view>
 
@@ -18,9 +19,12 @@
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
+inline const auto kNoStream = reinterpret_cast<StreamHandle>(~std::uintptr_t{0});
+
 /// Carries the step out, now or in its turn. It is asked again and again until it returns true,
 /// with no lock held but that of the turn, on any thread. The calling thread's device is current in
-/// it. `stream`: what it puts something into, or null for the legacy default stream.
+/// it. `stream`: what it puts something into; null for the legacy default stream, kNoStream if it
+/// puts nothing into one.
 void defer(StreamHandle stream, std::function<bool()> step);
 
 /// Waits until no step is left, of any thread.

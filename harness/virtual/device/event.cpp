@@ -237,7 +237,7 @@ cudaError_t destroy_event(EventHandle event) {
   auto [e, lock] = locked_at_once();
   Event* found = table().find(event);
   if (!found) return cudaErrorInvalidResourceHandle;
-  in_turn(e, lock, event, nullptr, *found, [](Engine&, Event& one) {
+  in_turn(e, lock, event, kNoStream, *found, [](Engine&, Event& one) {
     one.alive = false;
     one.shared = nullptr;
     ++one.generation;

@@ -161,7 +161,7 @@ cudaError_t allocate(void** address, std::size_t bytes) {
     e.now += e.profile.allocate;
     return true;
   };
-  is_deferring() ? defer(nullptr, pay) : static_cast<void>(pay());
+  is_deferring() ? defer(kNoStream, pay) : static_cast<void>(pay());
   auto [e, lock] = locked_at_once();
   count_activity(e, false);
   const std::uintptr_t begin = e.memory_of(current_device()).take(bytes);

@@ -71,7 +71,7 @@ class Calls {
   // A collective whose partner is gone never ends on a GPU: the host sees the communicator's error
   // first. A host that does not ask for it goes on after a while.
   bool host_knows() const {
-    constexpr std::chrono::seconds kWhile{2};
+    constexpr std::chrono::seconds kWhile{10};  // longer than a query waits (deferred.h)
     return std::chrono::steady_clock::now() - failed_at_ > kWhile ||
            std::ranges::all_of(exchanges_, [](const Exchange& exchange) {
              const ncclComm& comm = *exchange.operation().comm;
