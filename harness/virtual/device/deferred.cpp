@@ -162,6 +162,7 @@ std::pair<int, StreamHandle> named(StreamHandle stream) {
 
 /// Whether the next operation of this stream comes after a step of any thread.
 bool has_step_before(const std::pair<int, StreamHandle>& stream) {
+  if (stream.second == kNoStream) return false;
   std::vector<std::pair<int, StreamHandle>> all;
   for (const auto& steps_of : deferred().all())
     for (const auto& one : steps_of->streams())

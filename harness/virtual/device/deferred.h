@@ -30,7 +30,7 @@ void defer(StreamHandle stream, std::function<bool()> step);
 /// Waits until no step is left, of any thread.
 void settle();
 /// Waits for the steps of this thread, and for those of others in the stream; after a long while
-/// for those in the stream alone.
+/// for those in the stream alone (of kNoStream: for none).
 void settle(StreamHandle stream);
 /// Waits for those of this thread for a while: false where steps are left. Partners that did not
 /// come in this time are not waited for again here until the first step is done.

@@ -155,6 +155,11 @@ inline Locked locked() {
   settle_if_deferring();
   return locked_at_once();
 }
+/// The same for a call that puts nothing into a stream: not without end (deferred.h).
+inline Locked locked_for_host() {
+  settle_if_deferring(kNoStream);
+  return locked_at_once();
+}
 /// And the stream of a handle, or null.
 struct LockedStream {
   Engine& engine;

@@ -116,7 +116,7 @@ cudaError_t free_addresses(std::uintptr_t begin, std::size_t bytes) {
 
 cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device) {
   if (!handle || bytes == 0 || bytes % kGranule) return cudaErrorInvalidValue;
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_for_host();
   if (device < 0 || device >= e.devices) return cudaErrorInvalidDevice;
   State& s = state();
   if (memory_file() < 0) return cudaErrorOperatingSystem;

@@ -219,7 +219,7 @@ cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_
 }
 
 void* module_variable(int device, const void* symbol, std::size_t bytes) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_for_host();
   if (e.devices == 0) return nullptr;
   static auto& known = *new std::map<std::pair<int, const void*>, std::uintptr_t>;
   std::uintptr_t& place = known[{device, symbol}];

@@ -181,7 +181,12 @@ void tidemark_device_end_operator(uint64_t bytes) {
   if (!bracket.used || bracket.charged) return;
   const double left = static_cast<double>(bytes) - bracket.bytes;
   if (left <= 0) return;
-  auto [e, lock] = locked();
+  const StreamHandle stream = [] {
+    auto [e, lock] = locked_at_once();
+    return e.streams[bracket.stream].handle;
+  }();
+  settle_if_deferring(stream);
+  auto [e, lock] = locked_at_once();
   Stream& s = e.streams[bracket.stream];
   if (Node* const last = captured_in_operator(); last && s.capture) {
     last->duration += e.profile.transfer(left, e.profile.memory_gbps);

@@ -31,7 +31,7 @@ namespace {
 
 cudaError_t take(void** address, std::size_t bytes, unsigned flags, bool managed) {
   *address = nullptr;
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_for_host();
   if (const cudaError_t error = unsafe_in_capture(nullptr)) return error;
   const std::size_t rounded = round_up(bytes, 4096);
   void* got = mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
@@ -83,7 +83,7 @@ cudaError_t release_managed(void* address) { return give_back(address, true); }
 
 cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
   if (!address || bytes == 0) return cudaErrorInvalidValue;
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_for_host();
   auto next = pinned().lower_bound(number(address));
   const bool overlaps = around(number(address)) != pinned().end() ||
                         (next != pinned().end() && next->first < number(address) + bytes);
@@ -94,7 +94,7 @@ cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
 }
 
 cudaError_t unregister_pinned(void* address) {
-  auto [e, lock] = locked();
+  auto [e, lock] = locked_for_host();
   auto found = pinned().find(number(address));
   if (found == pinned().end() || found->second.ours) return cudaErrorHostMemoryNotRegistered;
   e.now += e.profile.release;
