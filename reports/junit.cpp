@@ -53,20 +53,23 @@ void add_assertion(const Report& report, const TrialRecord& trial,
   std::string inner;
   if (const Verdict* failed = first(Status::fail)) {
     ++suite.failures;
+    // A verdict on a program names its process itself.
+    const auto rank_of = [&](const Verdict& v) {
+      return trial.program ? std::string() : fmt::format("rank {}: ", v.rank);
+    };
     std::string body;
     for (const Verdict* v : all) {
       if (v->status != Status::fail) continue;
       for (const std::string& line :
-           {fmt::format("rank {}: expected {}", v->rank, expected_text(*v)),
+           {fmt::format("{}expected {}", rank_of(*v), expected_text(*v)),
             "formula " + formula_text(*v), "measured " + measured_text(*v)})
-        body += markup_text(line) + "\n";
+        if (line != "formula ") body += markup_text(line) + "\n";
     }
     body += markup_text("again: " + command(report, trial)) + "\n";
-    inner = element(
-        "failure",
-        fmt::format("rank {}: {}", failed->rank,
-                    failed->why.empty() ? "measured " + measured_text(*failed) : failed->why),
-        body);
+    inner = element("failure",
+                    rank_of(*failed) +
+                        (failed->why.empty() ? "measured " + measured_text(*failed) : failed->why),
+                    body);
   } else if (const Verdict* skipped = first(Status::skip)) {
     ++suite.skipped;
     inner = element("skipped", skipped->why);

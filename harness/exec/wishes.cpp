@@ -22,7 +22,7 @@ constexpr const char* kRaces = "race/none";
 /// Whether `measured` is at most `most`; `why` is the sentence if it is not.
 Verdict at_most(const char* name, const DeviceAt& at, std::int64_t measured, std::int64_t most,
                 const char* unit, const std::string& why) {
-  Verdict out{.name = name, .variant = at.variant, .rank = at.process->rank.value_or(0)};
+  Verdict out{.name = name, .variant = at.name(), .rank = at.process->rank.value_or(0)};
   out.status = measured > most ? Status::fail : Status::pass;
   out.high = static_cast<double>(most), out.measured = static_cast<double>(measured);
   out.unit = unit;
@@ -112,6 +112,17 @@ Report read_base(const std::filesystem::path& path) {
   return base;
 }
 
+namespace {
+
+/// "rank 3 cuda:1", "process 2", as DeviceAt::name().
+std::string where(const Change& change) {
+  const std::string& device = change.place.variant;
+  if (change.rank < 0) return device;
+  return fmt::format("rank {}{}{}", change.rank, device.empty() ? "" : " ", device);
+}
+
+}  // namespace
+
 PeakRegressions grown(const Report& base, const Report& now,
                       const std::vector<Threshold>& thresholds) {
   constexpr std::size_t kMost = 8;
@@ -122,7 +133,7 @@ PeakRegressions grown(const Report& base, const Report& now,
   for (const Change& change : comparison.changes) {
     if (change.kind != Kind::memory || change.effect != Effect::regression) continue;
     out.failures.push_back({.name = change.metric + "/compare",
-                            .variant = change.place.variant,
+                            .variant = where(change),
                             .rank = std::max(change.rank, 0),
                             .status = Status::fail,
                             .high = change.before,

@@ -97,15 +97,12 @@ std::vector<Section> run_ahead_sections(const Report& report) {
 
 /// What was asked for and what was measured, a row each.
 Section checks_of(const Report& report) {
-  Section out{"Checks",
-              {},
-              {},
-              {{"rank", "device", "schedule", "check", "measured", "expected", "result"}}};
+  Section out{"Checks", {}, {}, {{"where", "schedule", "check", "measured", "expected", "result"}}};
   for (const TrialRecord& trial : report.trials)
     for (const Verdict& one : trial.verdicts)
       if (one.measured)
-        out.rows.push_back({std::to_string(one.rank), one.variant, trial.schedule, one.name,
-                            measured_text(one), expected_text(one), name_of(one.status)});
+        out.rows.push_back({one.variant, trial.schedule, one.name, measured_text(one),
+                            expected_text(one), name_of(one.status)});
   return out;
 }
 

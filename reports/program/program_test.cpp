@@ -77,7 +77,7 @@ TEST(Program, ExitCodeHeadlineAndFiles) {
   EXPECT_EQ(one.exit_code(), 1);
   EXPECT_EQ(headline_status(one), Status::fail);
   EXPECT_THAT(junit(one),
-              HasSubstr("<failure message=\"rank 0: --max-peak: rank 0 allocated &lt;much&gt;\""));
+              HasSubstr("<failure message=\"--max-peak: rank 0 allocated &lt;much&gt;\""));
   EXPECT_THAT(markdown(one), HasSubstr("--max-peak: rank 0 allocated &lt;much&gt;"));
   one.trials[0].program->exit_code = 7;
   EXPECT_EQ(one.exit_code(), 3);
