@@ -30,8 +30,6 @@ Verdict at_most(const char* name, const DeviceAt& at, std::int64_t measured, std
   return out;
 }
 
-std::string plain(double number) { return exact(number); }
-
 }  // namespace
 
 std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wishes) {
@@ -56,7 +54,7 @@ std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wis
                  most = static_cast<double>(*wishes.max_peak);
       out.push_back(at_most(kPeak, at, at.device->allocated, *wishes.max_peak, "bytes",
                             fmt::format("--max-peak: {} allocated {} bytes, {} more than {}", place,
-                                        plain(took), plain(took - most), plain(most))));
+                                        exact(took), exact(took - most), exact(most))));
     }
     if (wishes.no_retries)
       out.push_back(at_most(
@@ -89,7 +87,7 @@ std::vector<std::string> held(const std::vector<Verdict>& verdicts) {
     }
     if (highest == nullptr || !holds) continue;
     out.push_back(name == kPeak ? fmt::format("{}: {} bytes are allocated at most, of {}", flag,
-                                              plain(*highest->measured), plain(*highest->high))
+                                              exact(*highest->measured), exact(*highest->high))
                                 : fmt::format("{}: none", flag));
   }
   return out;
