@@ -1,5 +1,5 @@
-// The errors of a command's user, each with its exit code, and that of a rank whose partner is
-// gone.
+// Errors of a command's user, each with its exit code, and the error of a rank that has lost a
+// partner.
 #pragma once
 
 #include <algorithm>

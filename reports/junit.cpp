@@ -60,10 +60,11 @@ void add_assertion(const Report& report, const TrialRecord& trial,
     std::string body;
     for (const Verdict* v : all) {
       if (v->status != Status::fail) continue;
-      for (const std::string& line :
-           {fmt::format("{}expected {}", rank_of(*v), expected_text(*v)),
-            "formula " + formula_text(*v), "measured " + measured_text(*v)})
-        if (line != "formula ") body += markup_text(line) + "\n";
+      std::vector<std::string> lines{rank_of(*v) + "expected " + expected_text(*v)};
+      if (const std::string formula = formula_text(*v); !formula.empty())
+        lines.push_back("formula " + formula);
+      lines.push_back("measured " + measured_text(*v));
+      for (const std::string& line : lines) body += markup_text(line) + "\n";
     }
     body += markup_text("again: " + command(report, trial)) + "\n";
     inner = element("failure",

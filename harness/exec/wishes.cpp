@@ -110,17 +110,6 @@ Report read_base(const std::filesystem::path& path) {
   return base;
 }
 
-namespace {
-
-/// "rank 3 cuda:1", "process 2", as DeviceAt::name().
-std::string where(const Change& change) {
-  const std::string& device = change.place.variant;
-  if (change.rank < 0) return device;
-  return fmt::format("rank {}{}{}", change.rank, device.empty() ? "" : " ", device);
-}
-
-}  // namespace
-
 PeakRegressions grown(const Report& base, const Report& now,
                       const std::vector<Threshold>& thresholds) {
   constexpr std::size_t kMost = 8;
@@ -130,9 +119,10 @@ PeakRegressions grown(const Report& base, const Report& now,
   PeakRegressions out;
   for (const Change& change : comparison.changes) {
     if (change.kind != Kind::memory || change.effect != Effect::regression) continue;
+    const auto rank = change.rank < 0 ? std::nullopt : std::optional(change.rank);
     out.failures.push_back({.name = change.metric + "/compare",
-                            .variant = where(change),
-                            .rank = std::max(change.rank, 0),
+                            .variant = name_of(rank, change.place.variant),
+                            .rank = rank.value_or(0),
                             .status = Status::fail,
                             .high = change.before,
                             .measured = change.after,

@@ -28,10 +28,12 @@ std::string unrecorded(const ProcessRecord& process) {
          "torch, or bypasses PyTorch's allocator";
 }
 
-std::string DeviceAt::name() const {
-  const std::string rank = process->rank ? fmt::format("rank {}", *process->rank) : "";
-  return rank + (rank.empty() || variant.empty() ? "" : " ") + variant;
+std::string name_of(std::optional<int> rank, const std::string& variant) {
+  if (!rank) return variant;
+  return fmt::format("rank {}{}{}", *rank, variant.empty() ? "" : " ", variant);
 }
+
+std::string DeviceAt::name() const { return name_of(process->rank, variant); }
 
 std::vector<DeviceAt> devices_of(const ProgramRecord& program) {
   std::vector<DeviceAt> out;

@@ -1,6 +1,7 @@
 // Places of a program's devices: names that are the same in every run of it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ std::string place_of(const ProcessRecord& process, const DeviceRecord& device);
 std::string place_name(const std::string& snapshot, std::size_t device);
 /// A sentence about a process without devices: its peaks are not known.
 std::string unrecorded(const ProcessRecord& process);
+
+/// "rank 3 cuda:1", "process 2": a rank with what tells apart its devices, or that alone.
+std::string name_of(std::optional<int> rank, const std::string& variant);
 
 struct DeviceAt {
   const ProcessRecord* process = nullptr;

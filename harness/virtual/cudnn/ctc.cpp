@@ -35,6 +35,13 @@ std::size_t workspace_of(const Extent& x, std::size_t longest) {
   return 2 * x.sequences * x.steps * (2 * longest + 1) * bytes_of(f32);
 }
 
+Status say_workspace(const Shape* probabilities, auto longest_in, std::size_t* bytes) {
+  Extent x;
+  if (const Status status = extent_of(probabilities, &x)) return status;
+  *bytes = modelled(workspace_of(x, longest_in(x)));
+  return success;
+}
+
 Status loss(const Handle* handle, const Shape* probabilities, std::size_t given,
             std::size_t longest) {
   Extent x;
@@ -75,20 +82,16 @@ CUDNN int cudnnGetCTCLossWorkspaceSize(const Handle*, const Shape* probabilities
                                        std::size_t* bytes) {
   if (!lengths || !bytes)
     return fail(null_pointer, "cudnnGetCTCLossWorkspaceSize: an argument is null");
-  Extent x;
-  if (const Status status = extent_of(probabilities, &x)) return status;
-  *bytes = modelled(workspace_of(x, longest_of(x, lengths)));
-  return success;
+  return say_workspace(
+      probabilities, [&](const Extent& x) { return longest_of(x, lengths); }, bytes);
 }
 CUDNN int cudnnGetCTCLossWorkspaceSize_v8(const Handle*, int, const Ctc* ctc,
                                           const Shape* probabilities, const Shape*,
                                           std::size_t* bytes) {
   if (!ctc || !bytes)
     return fail(null_pointer, "cudnnGetCTCLossWorkspaceSize_v8: an argument is null");
-  Extent x;
-  if (const Status status = extent_of(probabilities, &x)) return status;
-  *bytes = modelled(workspace_of(x, static_cast<std::size_t>(ctc->longest)));
-  return success;
+  return say_workspace(
+      probabilities, [&](const Extent&) { return static_cast<std::size_t>(ctc->longest); }, bytes);
 }
 
 CUDNN int cudnnCTCLoss(const Handle* handle, const Shape* probabilities, const void*, const int*,

@@ -1,7 +1,7 @@
-// What a profiler is told (libcupti): the calls of the program into the runtime and the driver, and
-// what these put onto the device. Calls have times of the profiler's clock. Operations have times
-// of the virtual device: they are the entries of the trace (engine.h), with the call that they
-// belong to.
+// The account that a profiler gets (libcupti): the calls of the program into the runtime and the
+// driver, and what these put onto the device. Calls have times of the profiler's clock. Operations
+// have times of the virtual device: they are the entries of the trace (engine.h), with the call
+// that they belong to.
 #pragma once
 
 #include <array>

@@ -55,13 +55,13 @@ struct ThreadSteps {
     for (const Step& one : steps) out.push_back(one.stream);
     return out;
   }
-  bool was_waited_for_long() {
+  bool was_waited_for(const std::optional<std::uint64_t>& step) {
     const std::lock_guard lock(mutex);
-    return waited_long_for == done;
+    return step == done;
   }
-  void note_long_wait() {
+  void note_wait(std::optional<std::uint64_t>& step) {
     const std::lock_guard lock(mutex);
-    waited_long_for = done;
+    step = done;
   }
   bool carry_on();
 };
@@ -223,25 +223,23 @@ void settle(StreamHandle stream) {
   mine.carry_on();
   if (ready()) return;
   const WithoutInterpreter without_interpreter;
-  const auto end = Clock::now() + (mine.was_waited_for_long() ? Clock::duration() : kLongWhile);
-  if (!wait_for(ready, [&] { return Clock::now() > end && is_free(); })) mine.note_long_wait();
+  const auto end =
+      Clock::now() + (mine.was_waited_for(mine.waited_long_for) ? Clock::duration() : kLongWhile);
+  if (!wait_for(ready, [&] { return Clock::now() > end && is_free(); }))
+    mine.note_wait(mine.waited_long_for);
 }
 
 bool settle_for_a_while() {
   if (!is_deferring()) return true;
   ThreadSteps& mine = own_steps();
   mine.carry_on();
-  {
-    const std::lock_guard lock(mine.mutex);
-    if (mine.steps.empty()) return true;
-    if (mine.waited_for == mine.done) return false;
-  }
+  if (mine.empty()) return true;
+  if (mine.was_waited_for(mine.waited_for)) return false;
   const WithoutInterpreter without_interpreter;
   const auto begin = Clock::now();
   if (wait_for([&mine] { return mine.empty(); }, [&] { return Clock::now() - begin > kWhile; }))
     return true;
-  const std::lock_guard lock(mine.mutex);
-  mine.waited_for = mine.done;
+  mine.note_wait(mine.waited_for);
   return false;
 }
 

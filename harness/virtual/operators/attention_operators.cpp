@@ -49,8 +49,8 @@ RandomState saved(const at::Tensor& seed, const at::Tensor& offset) {
   return seed.numel() == 2 ? RandomState{read(seed, 0), read(seed, 1)}
                            : RandomState{read(seed, 0), read(offset, 0)};
 }
-// What flash writes into its output `place`: {2}. Before PyTorch 2.7 the host code fills two
-// scalars itself.
+// State of the random numbers in the output `place` of flash: {2}. Before PyTorch 2.7 the host code
+// fills two scalars itself.
 at::Tensor state_for(const HostCall& call, std::size_t place, double dropout) {
   if (dropout == 0 || call.outputs[place].toTensor().numel() != 2) return {};
   const at::Tensor both = at::empty({2}, at::kLong);
