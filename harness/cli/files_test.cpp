@@ -93,16 +93,19 @@ TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
     write(folder_ / name, content);
     return folder_ / name;
   };
-  std::string newer = text;
-  newer.replace(newer.find("\"2.1\""), 5, "\"3.0\"");
-  std::string nan = text;
-  nan.replace(nan.find("\"value\": 0.1"), 12, "\"value\": NaN");
-  std::string edited = text;
-  edited.replace(edited.find("\"status\": \"fail\""), 16, "\"status\": \"pass\"");
-  std::string outside = text;
-  outside.replace(outside.find("\"measured\": 5242880"), 19, "\"measured\": 5242879");
+  const auto with = [&](std::string_view part, std::string_view instead) {
+    const size_t at = text.find(part);
+    EXPECT_NE(at, std::string::npos) << part;
+    return at == std::string::npos ? text : std::string(text).replace(at, part.size(), instead);
+  };
+  const std::string version = kSchemaVersion;
+  const std::string next = fmt::format("{}.0", std::stoi(version) + 1);
+  const std::string newer = with('"' + version + '"', '"' + next + '"');
+  const std::string nan = with("\"value\": 0.1", "\"value\": NaN");
+  const std::string edited = with("\"status\": \"fail\"", "\"status\": \"pass\"");
+  const std::string outside = with("\"measured\": 5242880", "\"measured\": 5242879");
   refused({"compare", good, file("outside", outside)}, "outside what was expected");
-  refused({"compare", good, file("newer", newer)}, "schema version 3.0");
+  refused({"compare", good, file("newer", newer)}, "schema version " + next);
   refused({"compare", good, file("cut", text.substr(0, text.size() / 2))}, "cut off");
   refused({"compare", good, file("nan", nan)}, "not JSON at byte");
   refused({"compare", good, file("edited", edited)}, "the file was edited");
