@@ -29,8 +29,6 @@ REASONS = (
            "engine without TF32.", message="Tensor-likes are not close", test=r"::test_Conv2d_dilated_cuda_tf32$"),
     Reason("computes for minutes", "The CPU computes for minutes what a GPU does in seconds, longer than the limit of a test.", message=r"did not end within",
            test=r"::test_cudnn_multiple_threads_same_device$|::test_graph_make_graphed_callables|::test_owner_rref_forward_synchronization\d$"),
-    Reason("symmetric memory's kernels", "Mode math refuses the kernels by which symmetric memory reduces, and orders ranks, on the device.",
-           message="operation not supported", test=r"/test_symmetric_memory\.py::"),
     Reason("needs a GPU's clock", "The test expects that two graphs which run at the same time spoil each other's memory; the virtual device computes one after the other.",
            test=r"::test_graph_concurrent_replay$"),
     *(Reason("as with --tests", f"The test {why}.", test=f"^{re.escape(file)}::(.*::)?{re.escape(name)}$")

@@ -125,34 +125,38 @@ def case_shared():
 
 
 def case_symmetric():
-    """Symmetric memory: each rank reads and writes the buffers of the others. What orders ranks on the device is refused in mode math, and in mode known nothing of
-    the buffers is known afterwards."""
+    """Symmetric memory: each rank reads and writes the buffers of the others, is ordered on the device, and reduces; in mode known too, as far as the inputs are known."""
     text = """import torch.distributed._symmetric_memory as symm
 x = symm.empty(1024, device=f'cuda:{rank}')
 handle = symm.rendezvous(x, dist.group.WORLD)
+group = dist.group.WORLD.group_name
 x.fill_(rank + 1)
-torch.cuda.synchronize(); dist.barrier()
+handle.barrier()
 peer = handle.get_buffer(1 - rank, (1024,), torch.float32)
 seen = peer[:2].tolist()
-dist.barrier()
+handle.barrier(channel=1)
 peer[1] = 9
-torch.cuda.synchronize(); dist.barrier()
+handle.put_signal(1 - rank)
+handle.wait_signal(1 - rank)
 free, total = torch.cuda.mem_get_info()
 print(rank, seen, x[:3].tolist(), total - free >> 20, flush=True)
-for call in lambda: torch.ops.symm_mem.multimem_all_reduce_(x, 'sum', dist.group.WORLD.group_name), handle.barrier:
-    try: call()
-    except RuntimeError as error: print(str(error).splitlines()[0], flush=True)
-dist.barrier()
-print('after', peer[:3].tolist(), flush=True)
+try: torch.ops.symm_mem.multimem_all_reduce_(x, 'sum', group)
+except RuntimeError as error: print(str(error).splitlines()[0], flush=True)
+handle.barrier()
+print('one shot', torch.ops.symm_mem.one_shot_all_reduce(x, 'sum', group)[:3].tolist())
+print('two shot', torch.ops.symm_mem.two_shot_all_reduce_(x, 'sum', group)[:3].tolist(), peer[1023].item(), flush=True)
+gathered, products = torch.ops.symm_mem.fused_all_gather_matmul(x.view(32, 32), [x.new_ones(32, 8)], 0, group)
+print(tuple(gathered.shape), products[0][0, 0].item(), flush=True)
 dist.destroy_process_group()"""
     for mode in "math", "known":
         said = python(program(text), "--ranks", 2, "--mode", mode).ends(0)
         for line in "0 [2.0, 2.0] [1.0, 9.0, 1.0] 4", "1 [1.0, 1.0] [2.0, 9.0, 2.0] 4":  # 2 MiB are the buffer, 2 MiB the allocator's
             said.check(line in said.out, "both ranks have written into each other's buffer, and pay for their own")
         said.check(said.out.count("multicast support is required") == 2, "without multicast")
-        said.check(said.out.count("CUDA error: operation not supported") == (2 if mode == "math" else 0), "the barrier")
-        after = ["[1.0, 1.0, 1.0]"] * 2 if mode == "known" else ["[1.0, 9.0, 1.0]", "[2.0, 9.0, 2.0]"]
-        said.check(sorted(line for line in said.out.splitlines() if line.startswith("after")) == [f"after {each}" for each in after], "what is known after a barrier")
+        said.check(said.out.count("one shot [3.0, 18.0, 3.0]") == 2 and said.out.count("two shot [3.0, 18.0, 3.0] 3.0") == 2, "the sums of both buffers")
+        if mode == "math":
+            said.check(said.out.count("(64, 32) 111.0") == 2, "the product of what both ranks have")
+        said.check("Error" not in said.out, "nothing is refused")
 
 
 def case_remote():

@@ -37,11 +37,10 @@ constexpr Candidate kCandidates[] = {
 
 // A file of no folder, without pages until they are written.
 int make_file() {
-  constexpr std::uint64_t kBytes = 3 * kFilePart;
   rlimit most{};
-  if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < kBytes) return -1;
+  if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < kFileBytes) return -1;
   const int file = memfd_create("tidemark device memory", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, kBytes) == 0) return file;
+  if (file < 0 || ftruncate(file, kFileBytes) == 0) return file;
   close(file);
   return -1;
 }

@@ -89,6 +89,7 @@ int memory_file();
 std::uint64_t place_in_file(std::uintptr_t address);
 /// Behind the places of all addresses, so many bytes at each distance: shared.h.
 inline constexpr std::uint64_t kFilePart = std::uint64_t{1} << 46;
+inline constexpr std::uint64_t kFileBytes = 5 * kFilePart;
 /// Gives pages of the file back to the system.
 void discard_in_file(std::uint64_t place, std::size_t bytes);
 

@@ -14,6 +14,7 @@
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/event_table.h"
+#include "harness/virtual/device/patience.h"
 #include "harness/virtual/device/pool.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/shared.h"
@@ -51,13 +52,6 @@ void look_at_others(Engine& e, Event& event) {
   others.tail = std::max(others.tail, shared.entry->time.load());
   event.record = {others.clock, others.tail};
   event.recorded = true;
-}
-
-/// How long a process waits for another one.
-std::chrono::duration<double> patience() {
-  const char* const text = std::getenv("TIDEMARK_TIMEOUT");
-  const double seconds = text ? std::atof(text) : 0;
-  return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
 }
 
 /// The host has waited for the latest record: the other processes may hear of that.

@@ -36,6 +36,7 @@ class call {
     if (error_ = sticky_error(); error_ != cudaSuccess) return;
     const CallRecord record(Api::runtime, function);
     error_ = body(std::forward<Arguments>(arguments)...);
+    if (error_ == cudaSuccess) error_ = sticky_error();  // of a kernel that the call has waited for
     if (error_ != cudaSuccess) note_error(error_);
   }
   operator cudaError_t() const { return error_; }

@@ -13,6 +13,7 @@
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/python_start.h"
 #include "harness/virtual/device/refusal.h"
+#include "harness/virtual/device/symmetric_memory.h"
 
 namespace tidemark::device {
 namespace {
@@ -110,7 +111,6 @@ std::vector<std::pair<std::string, std::uint64_t>> kernel_counts() {
 
 cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   if (!kernel) return cudaErrorInvalidDeviceFunction;
-  settle_if_deferring(l.stream);
   const std::uint64_t threads = std::uint64_t{l.block.x} * l.block.y * l.block.z;
   const std::uint64_t blocks = std::uint64_t{l.grid.x} * l.grid.y * l.grid.z;
   if (threads == 0 || blocks == 0 || threads > 1024 || l.block.x > 1024 || l.block.y > 1024 ||
@@ -119,6 +119,17 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   }
   Image image;
   if (cudaError_t error = image_of(*kernel, &image)) return error;
+  if (const auto carried_out = symmetric_kernel(kernel->name, l.arguments)) {
+    {
+      auto [e, lock] = locked_at_once();
+      if (!e.find(l.stream)) return cudaErrorInvalidResourceHandle;
+      ++kernel->launches;
+      e.memory_of(current_device()).placement().launched(kernel->name);
+    }
+    (*carried_out)(l.stream);
+    return cudaSuccess;
+  }
+  settle_if_deferring(l.stream);
   const std::int64_t spins = spins_for(*kernel, l.arguments);
   if (spins < 0 && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
   std::function<cudaError_t()> effect;

@@ -284,6 +284,15 @@ int mapped_device(std::uintptr_t begin, std::size_t bytes) {
   return s.physical.at(all.front()->second.handle).device;
 }
 
+FilePlace place_of_mapped(std::uintptr_t address) {
+  State& s = state();
+  const auto found = holding(s.mapped, address, &Mapping::bytes);
+  if (found == s.mapped.end())
+    return memory_file() < 0 ? FilePlace{-1, 0} : FilePlace{memory_file(), place_in_file(address)};
+  const Physical& p = s.physical.at(found->second.handle);
+  return {p.file, p.file_offset + found->second.offset + (address - found->first)};
+}
+
 bool mapped_range(std::uintptr_t address, std::uintptr_t* begin, std::size_t* bytes) {
   State& s = state();
   const auto found = holding(s.mapped, address, &Mapping::bytes);

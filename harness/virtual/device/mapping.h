@@ -42,6 +42,12 @@ int mapped_device(std::uintptr_t begin, std::size_t bytes);
 /// the system refuses.
 std::uintptr_t map_shared(int file, std::uint64_t place, std::size_t bytes, int device);
 void unmap_shared(std::uintptr_t begin);
+/// The file behind an address of device memory, and the place there (shared.h).
+struct FilePlace {
+  int file;  // -1: there is none
+  std::uint64_t bytes_before;
+};
+FilePlace place_of_mapped(std::uintptr_t address);
 /// The mapping around an address.
 bool mapped_range(std::uintptr_t address, std::uintptr_t* begin, std::size_t* bytes);
 }  // namespace tidemark::device

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "harness/virtual/device/address_space.h"
 #include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
@@ -66,7 +65,7 @@ std::shared_ptr<SharingProcess> open_process(const SharedHandle& handle) {
   found->file = open(path_of(handle.process, handle.file).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   struct stat facts {};  // of another file, if the number of the process has a new owner
   if (found->file < 0 || fstat(found->file, &facts) != 0 ||
-      static_cast<std::uint64_t>(facts.st_size) != 3 * kFilePart)
+      static_cast<std::uint64_t>(facts.st_size) != kFileBytes)
     return nullptr;
   found->table = map_table(found->file);
   return found->table && found->table->serial == handle.token ? found : nullptr;
@@ -116,8 +115,7 @@ bool read_at(int descriptor, SharedHandle& handle) {
   struct stat facts {};
   const off_t at = lseek(descriptor, 0, SEEK_CUR);
   alignas(SharedEntry) unsigned char read[sizeof(SharedEntry)];
-  if (fstat(descriptor, &facts) != 0 ||
-      static_cast<std::uint64_t>(facts.st_size) != 3 * kFilePart ||
+  if (fstat(descriptor, &facts) != 0 || static_cast<std::uint64_t>(facts.st_size) != kFileBytes ||
       at <= static_cast<off_t>(kTable) || at % static_cast<off_t>(sizeof read) != 0 ||
       pread(descriptor, read, sizeof read, at) != sizeof read)
     return false;

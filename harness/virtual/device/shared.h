@@ -1,7 +1,7 @@
 // What this process shares with others (CUDA IPC): the file behind its device memory, which others
-// open through /proc. The file has three parts: the bytes of device memory; for each of them
-// whether it is known (known.h), where it is shared; and a table of the shared things, by which a
-// handle is recognised that is older than what lies there now.
+// open through /proc. The file has the bytes of device memory; for each of them whether it is known
+// (known.h), where it is shared; a table of the shared things, by which a handle is recognised that
+// is older than what lies there now; and the times of signals (signals.h).
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "harness/virtual/device/address_space.h"
 #include "harness/virtual/device/device.h"
 
 namespace tidemark::device {
@@ -36,6 +37,9 @@ struct SharedHandle {
   Ns now = 0;  // of the host when it made the handle: another process opens it later
 };
 static_assert(sizeof(SharedHandle) <= 64 && sizeof(SharedEntry) == 128);
+
+/// Where the file has the time of the signal at a place: 8 bytes for each word of 4.
+constexpr std::uint64_t time_of_signal(std::uint64_t place) { return 3 * kFilePart + 2 * place; }
 
 /// Puts a thing into this process's table, and writes the parts of its handle that name process and
 /// entry. Null: there is no file, or the table is full.

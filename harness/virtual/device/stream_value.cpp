@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 
 #include "harness/virtual/device/capture.h"
@@ -11,19 +10,10 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/patience.h"
 #include "harness/virtual/device/stream.h"
 
 namespace tidemark::device {
-namespace {
-
-double patience() {
-  const char* text = std::getenv("TIDEMARK_TIMEOUT");
-  const double seconds = text == nullptr ? 0 : std::atof(text);
-  return 1.5 * (seconds > 0 ? seconds : 300);  // who should write it gives up first, and says more
-}
-
-}  // namespace
-
 cudaError_t write_value(StreamHandle stream, void* to, std::uint32_t value) {
   return fill(to, value, sizeof value, Rectangle{.width = sizeof value}, stream, Waiting::async);
 }
@@ -43,11 +33,12 @@ cudaError_t await_value(StreamHandle stream, const void* at,
     return cudaErrorNotSupported;
   // Another thread, or an operation of a stream, changes the word.
   const std::atomic_ref word(*static_cast<std::uint32_t*>(const_cast<void*>(at)));
+  const auto enough = 1.5 * patience();  // who should write it gives up first, and says more
   const auto begin = std::chrono::steady_clock::now();
   for (int round = 0; !is_right(word.load(std::memory_order_acquire)); ++round) {
-    if (std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(patience())) {
+    if (std::chrono::steady_clock::now() - begin > enough) {
       std::fprintf(stderr, "tidemark: a stream has waited %g s for a value in memory\n",
-                   patience());
+                   enough.count());
       return cudaErrorLaunchTimeout;
     }
     if (round < 20)

@@ -1,0 +1,16 @@
+// How long this process waits for another one that does not come.
+#pragma once
+
+#include <chrono>
+#include <cstdlib>
+
+namespace tidemark::device {
+
+/// TIDEMARK_TIMEOUT in seconds; 300 without it.
+inline std::chrono::duration<double> patience() {
+  const char* const text = std::getenv("TIDEMARK_TIMEOUT");
+  const double seconds = text == nullptr ? 0 : std::atof(text);
+  return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
+}
+
+}  // namespace tidemark::device
