@@ -8,6 +8,7 @@
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/fills.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
@@ -131,8 +132,9 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
   }
   settle_if_deferring(l.stream);
   const std::int64_t spins = spins_for(*kernel, l.arguments);
-  if (spins < 0 && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
   std::function<cudaError_t()> effect;
+  if (data_moves()) effect = fill_of(kernel->name, l.arguments);
+  if (spins < 0 && !effect && !admits_kernel(kernel->name)) return cudaErrorNotSupported;
   if (spins < 0 && follows_known())
     effect = [blocks = blocks_of(kernel->name, l.arguments, kernel->compiled.parameters,
                                  kernel->reads_only),

@@ -1,5 +1,5 @@
-// Kernels: known by name, counted when launched, never run, but for those of symmetric memory
-// (symmetric_memory.h). What a launch may ask for is checked as CUDA does.
+// Kernels: known by name, counted when launched, never run, but for a few that are carried out here
+// (symmetric_memory.h, fills.h). What a launch may ask for is checked as CUDA does.
 #pragma once
 
 #include <driver_types.h>

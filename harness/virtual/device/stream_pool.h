@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "harness/virtual/device/address_space.h"
 #include "harness/virtual/device/engine.h"
 
 namespace tidemark::device {
