@@ -35,8 +35,8 @@ Blocks blocks_of(std::string_view kernel, void** arguments,
                  const std::vector<bool>& reads_only = {});
 /// They are unknown from now on.
 void forget(const Blocks& blocks);
-/// Nothing that this process shares with others is known any more: a kernel of the program's own may
-/// write to others by addresses that it reads.
+/// Nothing that this process shares with others is known any more: a kernel of the program's own
+/// may write to others by addresses that it reads.
 void distrust_shared();
 /// The same for an operation with arguments that are not looked at: nothing is known any more.
 void forget_all(std::string_view operation);
