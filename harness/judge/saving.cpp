@@ -62,6 +62,10 @@ std::string renamed(const Formula& formula, const Formula& other, const std::str
   return text;
 }
 
+bool by_accounts(const Expectation& before, const Expectation& after) {
+  return before.basis == Basis::account || after.basis == Basis::account;
+}
+
 Verdict difference(const std::string& name, const Expectation& before, const std::string& baseline,
                    const Expectation& after, const std::string& variant, double measured) {
   std::map<std::string, double> values;
@@ -74,7 +78,7 @@ Verdict difference(const std::string& name, const Expectation& before, const std
   verdict.values = std::move(values);
   verdict.slack = *verdict.high - *verdict.low;
   if (verdict.slack > 0) verdict.why = after.slack > 0 ? after.why : before.why;
-  if (before.basis == Basis::account || after.basis == Basis::account)
+  if (by_accounts(before, after))
     verdict.why +=
         std::string(verdict.why.empty() ? "" : "; ") + "by accounts, read off the replay";
   return verdict;
@@ -183,13 +187,13 @@ std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
     Verdict verdict{.name = "saving/step", .variant = one.name};
     if (before.without < 0 && after.without < 0 && before.sum && after.sum) {
       verdict = difference("saving/step", *before.sum, baseline->name, *after.sum, one.name, saved);
+      if (!scenario.formed.empty() && by_accounts(*before.sum, *after.sum))
+        verdict.why += " (forms hold " + scenario.formed + ")";
     } else {
       verdict.measured = saved;
       verdict.why = std::string("no form of ") + name_of(scenario.statistic) +
                     " here: the allocator decides too much of it (see memory/form/requested)";
     }
-    if (!scenario.formed.empty() && verdict.why.find("accounts") != std::string::npos)
-      verdict.why += " (forms hold " + scenario.formed + ")";
     if (const auto why = unheld(*baseline) + unheld(one); !why.empty()) {
       verdict.status = Status::skip;
       verdict.why = why;
