@@ -195,6 +195,18 @@ def sparse_products():
 
 
 @check("alone")
+def encoder():
+    """The fused layers of an encoder in evaluation, which takes the padding away and gives zeros in its place."""
+    torch.manual_seed(3)
+    net = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2).eval()
+    x, padding = torch.randn(2, 5, 32), torch.arange(5).expand(2, 5) >= torch.tensor([[5], [3]])
+    with torch.no_grad():
+        here = net(x, src_key_padding_mask=padding)
+        torch.testing.assert_close(net.cuda()(x.cuda(), src_key_padding_mask=padding.cuda()).cpu(), here)
+    assert (here[1, 3:] == 0).all(), "the padding"
+
+
+@check("alone")
 def refusals():
     """What a kernel of the program's own would compute is an error, not a made-up result."""
     twice = torch.cuda.jiterator._create_jit_fn("template <typename T> T twice(T x) { return x + x; }")

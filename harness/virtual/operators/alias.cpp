@@ -1,5 +1,6 @@
 #include "harness/virtual/operators/alias.h"
 
+#include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/SparseTensorImpl.h>
@@ -32,7 +33,33 @@ at::Tensor sparse_alias(const at::Tensor& tensor) {
   return alias;
 }
 
+at::native::NestedTensorImpl* nested_impl(const at::Tensor& tensor) {
+  return static_cast<at::native::NestedTensorImpl*>(tensor.unsafeGetTensorImpl());
+}
+
+// Its sizes are on the host already.
+at::Tensor nested_alias(const at::Tensor& tensor) {
+  const auto* const impl = nested_impl(tensor);
+  return at::detail::make_tensor<at::native::NestedTensorImpl>(
+      host_alias(impl->get_unsafe_storage_as_tensor()), impl->get_nested_sizes(),
+      impl->get_nested_strides(), impl->get_storage_offsets());
+}
+
+void store_nested(const at::Tensor& output, const at::Tensor& result, const std::string& what) {
+  TORCH_CHECK(is_nested(result) && at::equal(nested_impl(output)->get_nested_sizes(),
+                                             nested_impl(result)->get_nested_sizes()),
+              what, " has no numbers for these arguments: its CPU kernel gives other sizes");
+  const auto outputs = host_alias(output).unbind(), results = result.unbind();
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].copy_(results[i]);
+}
+
 }  // namespace
+
+bool is_nested(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.is_nested() && tensor.layout() == c10::kStrided;
+}
+
+bool has_parts(const at::Tensor& tensor) { return is_sparse(tensor) || is_nested(tensor); }
 
 bool is_sparse(const at::Tensor& tensor) {
   return tensor.defined() &&
@@ -40,6 +67,7 @@ bool is_sparse(const at::Tensor& tensor) {
 }
 
 std::vector<at::Tensor> parts_of(const at::Tensor& tensor) {
+  if (is_nested(tensor)) return {nested_impl(tensor)->get_unsafe_storage_as_tensor()};
   if (tensor.layout() == c10::kSparse) {
     const auto* const impl = static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
     return {impl->indices(), impl->values()};
@@ -51,6 +79,7 @@ std::vector<at::Tensor> parts_of(const at::Tensor& tensor) {
 at::Tensor host_alias(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return tensor;
   if (is_sparse(tensor)) return sparse_alias(tensor);
+  if (is_nested(tensor)) return nested_alias(tensor);
   const c10::Storage& storage = tensor.storage();
   auto* memory = const_cast<void*>(storage.data());
   c10::Storage view(c10::Storage::use_byte_size_t(), storage.nbytes(),
@@ -89,6 +118,7 @@ void store(const at::Tensor& output, const at::Tensor& result, const std::string
     for (std::size_t i = 0; i < parts.size(); ++i) store(parts[i], of_result[i], what);
     return;
   }
+  if (is_nested(output)) return store_nested(output, result, what);
   TORCH_CHECK(output.sizes() == result.sizes(), what,
               " has no numbers for these arguments: its CPU kernel gives ", result.sizes(),
               " where CUDA gives ", output.sizes());
@@ -130,7 +160,7 @@ std::uint64_t bytes_of(const at::Tensor& tensor) {
 bool all_tensors(const c10::IValue& value, const std::function<bool(const at::Tensor&)>& use) {
   const auto uses = [&use](const at::Tensor& tensor) {
     if (!tensor.defined()) return true;
-    if (!is_sparse(tensor)) return use(tensor);
+    if (!has_parts(tensor)) return use(tensor);
     return std::ranges::all_of(parts_of(tensor), use);
   };
   if (value.isTensor()) return uses(value.toTensor());

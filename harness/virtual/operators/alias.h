@@ -11,10 +11,15 @@
 
 namespace tidemark::operators {
 
-/// Whether a tensor is made of others: COO, CSR, CSC, BSR, BSC.
+/// COO, CSR, CSC, BSR, BSC.
 bool is_sparse(const at::Tensor& tensor);
-/// Its indices and values.
-std::vector<at::Tensor> parts_of(const at::Tensor& sparse);
+/// Tensors of different sizes in one buffer. Those of torch.jagged are not: Python keeps their
+/// parts.
+bool is_nested(const at::Tensor& tensor);
+/// Whether a tensor is made of others, as both of these are.
+bool has_parts(const at::Tensor& tensor);
+/// Its indices and values, or its buffer.
+std::vector<at::Tensor> parts_of(const at::Tensor& tensor);
 
 /// The same sizes, strides, offset, conj and neg bits, wrapped-number flag. CPU tensors and
 /// undefined ones come back.

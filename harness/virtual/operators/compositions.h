@@ -21,6 +21,7 @@ void add_embedding_bag(Compositions& table);
 void add_histogram(Compositions& table);
 void add_linalg(Compositions& table);
 void add_matmul(Compositions& table);
+void add_nested(Compositions& table);
 void add_norms(Compositions& table);
 void add_rnn(Compositions& table);
 void add_sampler(Compositions& table);

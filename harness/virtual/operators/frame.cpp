@@ -7,7 +7,7 @@
 namespace tidemark::operators {
 
 bool Frame::knows(const at::Tensor& tensor) const {
-  if (is_sparse(tensor))
+  if (has_parts(tensor))
     return std::ranges::all_of(parts_of(tensor),
                                [&](const at::Tensor& part) { return knows(part); });
   return std::any_of(arguments.begin(), arguments.end(), [&](const c10::IValue& argument) {

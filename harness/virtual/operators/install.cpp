@@ -103,9 +103,10 @@ class Installation {
 
   void add_math(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
-    for (const DispatchKey key : {DispatchKey::QuantizedCUDA, DispatchKey::NestedTensorCUDA})
-      if (op.hasKernelForDispatchKey(key)) put(op, no_numbers_kernel(op, original(op, key)), key);
-    each_sparse(op, name, [&](DispatchKey key, bool on_cpu) {
+    constexpr auto kQuantized = DispatchKey::QuantizedCUDA;
+    if (op.hasKernelForDispatchKey(kQuantized))
+      put(op, no_numbers_kernel(op, original(op, kQuantized)), kQuantized);
+    each_of_parts(op, name, [&](DispatchKey key, bool on_cpu) {
       auto before = original(op, key);
       put(op, on_cpu ? math_kernel(op, before) : no_numbers_kernel(op, before), key);
     });
@@ -126,20 +127,22 @@ class Installation {
     return composition(name) || op.hasComputedKernelForDispatchKey(DispatchKey::CPU);
   }
 
-  // Their kernels for sparse tensors, and whether the CPU has one.
+  // Their kernels for tensors that are made of others, and whether the CPU has one.
   template <class Use>
-  static void each_sparse(const c10::OperatorHandle& op, const std::string& name, Use use) {
-    constexpr std::pair<DispatchKey, DispatchKey> kKeys[] = {
-        {DispatchKey::SparseCUDA, DispatchKey::SparseCPU},
-        {DispatchKey::SparseCsrCUDA, DispatchKey::SparseCsrCPU}};
-    if (!computes_sparse(name)) return;
-    for (const auto& [key, of_cpu] : kKeys)
+  static void each_of_parts(const c10::OperatorHandle& op, const std::string& name, Use use) {
+    const auto add = [&](DispatchKey key, DispatchKey of_cpu) {
       if (op.hasKernelForDispatchKey(key)) use(key, op.hasKernelForDispatchKey(of_cpu));
+    };
+    if (computes_sparse(name)) {
+      add(DispatchKey::SparseCUDA, DispatchKey::SparseCPU);
+      add(DispatchKey::SparseCsrCUDA, DispatchKey::SparseCsrCPU);
+    }
+    if (computes_nested(name)) add(DispatchKey::NestedTensorCUDA, DispatchKey::NestedTensorCPU);
   }
 
   void add_known(const c10::OperatorHandle& op) {
     const std::string name = c10::toString(op.operator_name());
-    each_sparse(op, name, [&](DispatchKey key, bool on_cpu) {
+    each_of_parts(op, name, [&](DispatchKey key, bool on_cpu) {
       put(op,
           known_kernel(
               op, [&] { return original(op, key); }, on_cpu),

@@ -192,7 +192,7 @@ class MathKernel {
     try {
       Plain plain;
       HostCall call{op, host, outputs, random};
-      compose_ ? compose_(call) : run_cpu_kernel(call);
+      run_host_kernel(call, compose_);
       for (std::size_t i = 0; i < signature_.returns; ++i)
         if (signature_.fresh[i]) keep(outputs[i], host[i]);
       for (std::size_t i = 0; i < sparse.size(); ++i)

@@ -11,14 +11,16 @@ namespace tidemark::operators {
 namespace {
 using Names = std::unordered_set<std::string>;
 
+bool any_tensor(const torch::jit::Stack& stack, bool (*is)(const at::Tensor&)) {
+  return std::ranges::any_of(
+      stack, [is](const c10::IValue& value) { return value.isTensor() && is(value.toTensor()); });
+}
+
 // PyTorch's boxed form of an operator with several out tensors drops its arguments before it pushes
 // references to them as results: the caller has to hold them until it has returned.
 void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const torch::jit::Stack held = stack;
-  const bool sparse = std::ranges::any_of(stack, [](const c10::IValue& value) {
-    return value.isTensor() && is_sparse(value.toTensor());
-  });
-  if (sparse) return op.callBoxed(&stack);
+  if (any_tensor(stack, has_parts)) return op.callBoxed(&stack);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 
@@ -113,6 +115,25 @@ bool computes_sparse(const std::string& name) {
   return names.count(name) != 0;
 }
 
+bool computes_nested(const std::string& name) {
+  static const Names names{"aten::add.Tensor",
+                           "aten::add_.Tensor",
+                           "aten::bmm",
+                           "aten::div.Tensor",
+                           "aten::mul.Tensor",
+                           "aten::mul_.Tensor",
+                           "aten::native_layer_norm",
+                           "aten::native_layer_norm_backward",
+                           "aten::sub.Tensor",
+                           "aten::to_padded_tensor",
+                           "aten::_native_multi_head_attention",
+                           "aten::_nested_from_padded_and_nested_example",
+                           "aten::_nested_tensor_softmax_with_shape",
+                           "aten::_transform_bias_rescale_qkv",
+                           "aten::_transformer_encoder_layer_fwd"};
+  return names.count(name) != 0;
+}
+
 bool made_of_operators(const std::string& name, const c10::IValue* arguments) {
   if (name == "aten::sparse_mask")
     return !is_sparse(arguments[0].toTensor()) && arguments[1].toTensor().layout() != c10::kSparse;
@@ -131,13 +152,11 @@ bool computes_nothing(const std::string& name) {
                            "aten::is_set_to",
                            "aten::_efficientzerotensor",
                            "aten::_fused_sdp_choice",
-                           "aten::_nested_tensor_from_mask",
                            "aten::_use_cudnn_ctc_loss",
                            "aten::_use_cudnn_ctc_loss.Tensor",
                            "aten::_use_miopen_ctc_loss",
                            "aten::_use_miopen_ctc_loss.Tensor"};
-  return names.count(name) ||
-         starts_with_any(name, {"aten::set_.", "aten::_to_sparse", "aten::_nested_from_padded"}) ||
+  return names.count(name) || starts_with_any(name, {"aten::set_.", "aten::_to_sparse"}) ||
          name == "aten::set_";
 }
 
@@ -152,6 +171,8 @@ bool reads_inner_values(const std::string& name) {
                            "aten::multinomial",
                            "aten::multinomial.out",
                            "aten::_cudnn_rnn_flatten_weight",
+                           "aten::_nested_from_padded",
+                           "aten::_nested_tensor_from_mask",
                            "aten::linalg_matrix_exp",
                            "aten::linalg_eig",
                            "aten::linalg_eig.out",
@@ -286,13 +307,23 @@ void run_cpu_kernel(HostCall& call) {
   copy_written(call.op.schema(), arguments, wide);
 }
 
+void run_cpu_kernel_in_float(HostCall& call) {
+  widen(call.stack);
+  call_cpu_kernel(call.op, call.stack);
+}
+
+void run_host_kernel(HostCall& call, const HostKernel& compose) {
+  if (any_tensor(call.stack, is_nested)) return nested_kernel(call);
+  compose ? compose(call) : run_cpu_kernel(call);
+}
+
 HostKernel composition(const std::string& name) {
   static const std::unordered_map<std::string, HostKernel> all = [] {
     std::unordered_map<std::string, HostKernel> table;
     for (const auto add :
          {add_attention, add_batch_norm, add_cells, add_convolution, add_ctc, add_dropout,
-          add_embedding_bag, add_histogram, add_linalg, add_matmul, add_norms, add_rnn, add_sampler,
-          add_scaled_matmul, add_softmax, add_differences})
+          add_embedding_bag, add_histogram, add_linalg, add_matmul, add_nested, add_norms, add_rnn,
+          add_sampler, add_scaled_matmul, add_softmax, add_differences})
       add(table);
     return table;
   }();

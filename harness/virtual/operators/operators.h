@@ -27,10 +27,19 @@ using HostKernel = std::function<void(HostCall&)>;
 HostKernel composition(const std::string& name);
 /// Runs the operator's own CPU kernel on the stack.
 void run_cpu_kernel(HostCall& call);
+/// The same with tensors of half precision in float; the results are rounded when they are stored.
+void run_cpu_kernel_in_float(HostCall& call);
+/// Runs `compose`, or the CPU kernel where it is empty; of nested tensors nested_kernel.
+void run_host_kernel(HostCall& call, const HostKernel& compose);
+/// Operators on nested tensors, for which there are no other compositions.
+void nested_kernel(HostCall& call);
 
 /// Has kernels of its own for sparse tensors. Every other operator of theirs is made of operators
 /// on their parts, which compute for themselves.
 bool computes_sparse(const std::string& name);
+/// Has kernels of its own for nested tensors. Every other operator of theirs is made of operators
+/// on their buffers.
+bool computes_nested(const std::string& name);
 /// Whether this call of one is made of operators after all: a sum of two sparse tensors, a mask of
 /// compressed rows.
 bool made_of_operators(const std::string& name, const c10::IValue* arguments);

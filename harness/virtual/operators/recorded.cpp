@@ -81,7 +81,7 @@ void Recorded::compute() {
   const RandomState random = random_ ? random_->state() : RandomState();
   if (generator_ >= 0) stack[static_cast<std::size_t>(generator_)] = cpu_generator(random);
   HostCall call{op_, stack, outputs_, random};
-  compose_ ? compose_(call) : run_cpu_kernel(call);
+  run_host_kernel(call, compose_);
   for (std::size_t i = 0; i < fresh_.size(); ++i)
     if (fresh_[i]) store(outputs_[i], stack[i], name_);
 }
