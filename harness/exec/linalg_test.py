@@ -185,10 +185,73 @@ check(a.view(torch.float4_e2m1fn_x2), b.view(torch.float4_e2m1fn_x2), *exact, *(
 """
 
 
+OF_128 = """
+from torch.nn.functional import ScalingType, scaled_mm
+KINDS = {1: ScalingType.BlockWise1x128, 128: ScalingType.BlockWise128x128}
+
+def laid_out(scale, of):  # the rows are contiguous where each has scales of its own
+    return scale.t().contiguous().cuda().t() if of == 1 else scale.cuda()
+
+def filled(scale, of):  # 128 rows have one scale: filled up to a multiple of 4, and the blocks along a row come first
+    if of == 1:
+        return laid_out(scale, of)
+    return torch.nn.functional.pad(scale, (0, -scale.shape[1] % 4), value=float("nan")).cuda().t()
+
+for m, n, k in (256, 128, 512), (200, 400, 256), (64, 256, 384), (512, 512, 512):
+    for of_a, of_b in (1, 1), (1, 128), (128, 1):
+        a, b = torch.randn(m, k).to(torch.float8_e4m3fn), torch.randn(n, k).to(torch.float8_e4m3fn)
+        sa, sb = (torch.rand(-(-rows // of), -(-k // 128)) + .5 for rows, of in ((m, of_a), (n, of_b)))
+        wide = [x.float() * s.repeat_interleave(of, 0)[:len(x)].repeat_interleave(128, 1)[:, :k] for x, s, of in ((a, sa, of_a), (b, sb, of_b))]
+        y = torch._scaled_mm(a.cuda(), b.cuda().t(), laid_out(sa, of_a), laid_out(sb, of_b).t(), out_dtype=torch.bfloat16)
+        z = scaled_mm(a.cuda(), b.cuda().t(), filled(sa, of_a), KINDS[of_a], filled(sb, of_b), KINDS[of_b], output_dtype=torch.bfloat16)
+        print(*(torch.allclose(found.float().cpu(), wide[0] @ wide[1].T, rtol=2 ** -8, atol=1e-2) for found in (y, z)))
+"""
+
+
 def case_blocks():
-    """Products of MXFP8 and of NVFP4, whose blocks have scales of their own."""
+    """Products of MXFP8 and of NVFP4, whose blocks have scales of their own, and of blocks of 1 x 128 and 128 x 128 with scales in float."""
     said = python("torch.manual_seed(0)" + BLOCKS, "--gpu", "b200-180g", "--mode", "math").ends(0)
     said.check(said.out.split() == ["True", "True"], said.out)
+    said = python("torch.manual_seed(0)" + OF_128, "--gpu", "h100-80g", "--mode", "math").ends(0)
+    said.check(said.out.split() == ["True"] * 24, said.out)
+
+
+GROUPS = """
+torch.manual_seed(0)
+ends = torch.tensor([16, 48, 48, 80], dtype=torch.int32)
+ranges = [slice(begin, end) for begin, end in zip([0, *ends.tolist()], ends.tolist())]
+F8 = torch.float8_e4m3fn
+x, y, w, v = torch.randn(80, 64), torch.randn(4, 16, 64), torch.randn(4, 32, 64), torch.randn(32, 80)
+GROUPS = {  # the operands, and the groups of each one
+    "rows": (x, w.mT, [x[r] for r in ranges], list(w.mT)), "batches": (y, w.mT, list(y), list(w.mT)), "columns": (y, x.T, list(y), [x[r].T for r in ranges]),
+    "inner": (x.T, v.T, [x.T[:, r] for r in ranges], [v.T[r] for r in ranges]),
+}
+for name, (a, b, of_a, of_b) in GROUPS.items():
+    joined = (lambda parts: torch.cat(parts, {"rows": 0, "columns": 1}[name])) if name in ("rows", "columns") else torch.stack
+    offs = None if name == "batches" else ends.cuda()
+    def inner(t, kind):  # the inner dimension is contiguous on both sides
+        return t.to(kind).contiguous().cuda() if t is a else t.to(kind).mT.contiguous().cuda().mT
+    exact = joined([p.bfloat16().float() @ q.bfloat16().float() for p, q in zip(of_a, of_b)])
+    there = torch._grouped_mm(inner(a, torch.bfloat16), inner(b, torch.bfloat16), offs=offs, out_dtype=torch.bfloat16)
+    print(name, torch.allclose(there.float().cpu(), exact, rtol=2 ** -8, atol=1e-2))
+    sa, sb = ([torch.rand(size) + .5 for size in sizes] for sizes in ([p.shape[0] for p in of_a], [q.shape[1] for q in of_b]))
+    exact = joined([p.to(F8).float() * s[:, None] @ (q.to(F8).float() * t) for p, q, s, t in zip(of_a, of_b, sa, sb)])
+    scales = [(torch.cat if t.dim() == 2 else torch.stack)(s).cuda() for t, s in ((a, sa), (b, sb))]
+    there = torch._scaled_grouped_mm(inner(a, F8), inner(b, F8), *scales, offs=offs, out_dtype=torch.bfloat16)
+    print(name, torch.allclose(there.float().cpu(), exact, rtol=2 ** -8, atol=1e-2))
+x, w = x.bfloat16().cuda().requires_grad_(), w.bfloat16().cuda().requires_grad_()
+torch._grouped_mm(x, w.mT, offs=ends.cuda(), out_dtype=torch.bfloat16).float().square().sum().backward()
+there = [x.grad, w.grad]
+x.grad = w.grad = None
+torch.cat([x[r] @ part.T for r, part in zip(ranges, w)]).float().square().sum().backward()
+print("gradients", all(torch.allclose(*pair, rtol=.02, atol=.5) for pair in zip(there, (x.grad, w.grad))))
+"""
+
+
+def case_groups():
+    """Products of groups of matrices, which experts use, with scales of rows and without."""
+    said = python(GROUPS, "--gpu", "h100-80g", "--mode", "math").ends(0)
+    said.check(said.out.count("True") == 9 and "False" not in said.out, said.out)
 
 
 if __name__ == "__main__":

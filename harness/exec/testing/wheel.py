@@ -207,6 +207,17 @@ def encoder():
 
 
 @check("alone")
+def grouped_products():
+    """The experts' products, whose operator is on the CPU since PyTorch 2.9."""
+    if not hasattr(torch, "_grouped_mm"):
+        return
+    x, w = torch.randn(48, 64).bfloat16(), torch.randn(2, 32, 64).bfloat16()
+    ends = torch.tensor([16, 48], dtype=torch.int32)
+    there = torch._grouped_mm(x.cuda(), w.cuda().transpose(1, 2), offs=ends.cuda(), out_dtype=torch.bfloat16)
+    torch.testing.assert_close(there.cpu().float(), torch.cat([x[:16].float() @ w[0].float().t(), x[16:].float() @ w[1].float().t()]), rtol=0.01, atol=0.01)
+
+
+@check("alone")
 def refusals():
     """What a kernel of the program's own would compute is an error, not a made-up result."""
     twice = torch.cuda.jiterator._create_jit_fn("template <typename T> T twice(T x) { return x + x; }")

@@ -18,6 +18,7 @@ void add_ctc(Compositions& table);
 void add_differences(Compositions& table);
 void add_dropout(Compositions& table);
 void add_embedding_bag(Compositions& table);
+void add_grouped_matmul(Compositions& table);
 void add_histogram(Compositions& table);
 void add_linalg(Compositions& table);
 void add_matmul(Compositions& table);
@@ -31,6 +32,18 @@ void add_softmax(Compositions& table);
 /// The call's arguments, read by position.
 inline at::Tensor tensor_at(const HostCall& call, std::size_t i) {
   return call.stack[i].isTensor() ? call.stack[i].toTensor() : at::Tensor();
+}
+/// An argument by its name, or the only tensor of a list: PyTorch's releases have them in other
+/// places. Undefined where there is none.
+inline at::Tensor tensor_named(const HostCall& call, const char* name) {
+  const auto& arguments = call.op.schema().arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() != name) continue;
+    const c10::IValue& value = call.stack[i];
+    if (value.isTensorList() && value.toTensorList().size() == 1) return value.toTensorVector()[0];
+    return tensor_at(call, i);
+  }
+  return {};
 }
 /// The value that tensor cores read of an fp32 operand if PyTorch allows TF32: 10 bits of the
 /// mantissa, to nearest, ties away from zero (PTX: cvt.rna.tf32.f32). The products are then added

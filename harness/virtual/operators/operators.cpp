@@ -322,8 +322,8 @@ HostKernel composition(const std::string& name) {
     std::unordered_map<std::string, HostKernel> table;
     for (const auto add :
          {add_attention, add_batch_norm, add_cells, add_convolution, add_ctc, add_dropout,
-          add_embedding_bag, add_histogram, add_linalg, add_matmul, add_nested, add_norms, add_rnn,
-          add_sampler, add_scaled_matmul, add_softmax, add_differences})
+          add_embedding_bag, add_grouped_matmul, add_histogram, add_linalg, add_matmul, add_nested,
+          add_norms, add_rnn, add_sampler, add_scaled_matmul, add_softmax, add_differences})
       add(table);
     return table;
   }();

@@ -7,20 +7,6 @@
 namespace tidemark::operators {
 namespace {
 
-/// An argument by its name: PyTorch's releases have them in other places. None where there is none.
-c10::IValue named(const HostCall& call, const char* name) {
-  const auto& arguments = call.op.schema().arguments();
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].name() == name) return call.stack[i];
-  return {};
-}
-
-at::Tensor tensor_named(const HostCall& call, const char* name) {
-  const c10::IValue value = named(call, name);
-  if (value.isTensorList() && value.toTensorList().size() == 1) return value.toTensorVector()[0];
-  return value.isTensor() ? value.toTensor() : at::Tensor();
-}
-
 bool is_type(const at::Tensor& tensor, const char* name) {
   return tensor.defined() && std::string_view(c10::toString(tensor.scalar_type())) == name;
 }
@@ -64,6 +50,45 @@ at::Tensor scaled_by_block(const at::Tensor& rows, const at::Tensor& scale, std:
   return rows * of_blocks.repeat_interleave(block, 1).narrow(1, 0, rows.size(1));
 }
 
+/// The scales in float of its blocks of 128 elements, for each row or for each 128 rows: [rows or
+/// blocks of rows, blocks along a row], undefined where they are no such ones. Either dimension may
+/// come first, and cuBLAS's layouts say which: the rows are contiguous where each has scales of its
+/// own, the blocks along a row where 128 of them share scales, and are then filled up to a multiple
+/// of 4 in newer releases.
+at::Tensor scales_of_128(const at::Tensor& rows, const at::Tensor& scale) {
+  if (!scale.defined() || scale.scalar_type() != at::kFloat || scale.dim() != 2) return {};
+  const std::int64_t count = rows.size(0), across = (rows.size(1) + 127) / 128;
+  const auto contiguous = [](const at::Tensor& t, std::int64_t dim) {
+    return t.size(dim) == 1 || t.stride(dim) == 1;
+  };
+  for (const at::Tensor& s : {scale, scale.t()}) {
+    if (s.size(0) == count && s.size(1) == across && contiguous(s, 0)) return s;
+    if (s.size(0) == (count + 127) / 128 && contiguous(s, 1) &&
+        (s.size(1) == across || s.size(1) == (across + 3) / 4 * 4))
+      return s;
+  }
+  return {};
+}
+
+at::Tensor scaled_by_128(const at::Tensor& rows, const at::Tensor& scales) {
+  const at::Tensor of_rows = scales.size(0) == rows.size(0)
+                                 ? scales
+                                 : scales.repeat_interleave(128, 0).narrow(0, 0, rows.size(0));
+  return rows * of_rows.repeat_interleave(128, 1).narrow(1, 0, rows.size(1));
+}
+
+/// The operand's rows in float, multiplied with the scales of their blocks. True: `scale` has none,
+/// and is still to be multiplied with the product.
+std::pair<at::Tensor, bool> scaled_rows(const HostCall& call, const at::Tensor& rows,
+                                        const char* scale_name) {
+  const at::Tensor scale = tensor_named(call, scale_name), values = in_float(rows);
+  if (const std::int64_t block = block_of(rows, scale); block > 0)
+    return {scaled_by_block(values, scale, block, call.op.schema().name()), false};
+  if (const at::Tensor scales = scales_of_128(rows, scale); scales.defined())
+    return {scaled_by_128(values, scales), false};
+  return {values, true};
+}
+
 /// The scale of an operand with so many rows (or columns), to be multiplied with the product.
 at::Tensor scale_of(const HostCall& call, const char* name, std::int64_t count, bool of_rows) {
   const at::Tensor scale = tensor_named(call, name);
@@ -72,8 +97,8 @@ at::Tensor scale_of(const HostCall& call, const char* name, std::int64_t count, 
       (scale.numel() == 1 || (scale.numel() == count && scale.size(of_rows ? 0 : -1) == count));
   TORCH_CHECK_NOT_IMPLEMENTED(plain, call.op.schema().name(),
                               " has no numbers with these scales: one for a tensor, or one for "
-                              "each row, in float, or those "
-                              "of MXFP8 and NVFP4 for each block");
+                              "each row, or one for each block of 1 x 128 or 128 x 128, in "
+                              "float, or those of MXFP8 and NVFP4 for each block");
   if (scale.numel() == 1) return scale.reshape({1, 1});
   return of_rows ? scale.reshape({count, 1}) : scale.reshape({1, count});
 }
@@ -90,14 +115,11 @@ void scaled_mm(HostCall& call) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       a.element_size() == 1 && b.element_size() == 1 && call.op.schema().returns().size() == 1,
       call.op.schema().name(), " has no numbers for these operands");
-  at::Tensor left = in_float(a), right = in_float(b);
-  const at::Tensor scale_a = tensor_named(call, "scale_a"), scale_b = tensor_named(call, "scale_b");
-  const std::int64_t of_a = block_of(a, scale_a), of_b = block_of(b, scale_b);
-  if (of_a > 0) left = scaled_by_block(left, scale_a, of_a, call.op.schema().name());
-  if (of_b > 0) right = scaled_by_block(right, scale_b, of_b, call.op.schema().name());
+  const auto [left, scale_left] = scaled_rows(call, a, "scale_a");
+  const auto [right, scale_right] = scaled_rows(call, b, "scale_b");
   at::Tensor result = at::mm(left, right.t());
-  if (of_a == 0) result.mul_(scale_of(call, "scale_a", a.size(0), true));
-  if (of_b == 0) result.mul_(scale_of(call, "scale_b", b.size(0), false));
+  if (scale_left) result.mul_(scale_of(call, "scale_a", a.size(0), true));
+  if (scale_right) result.mul_(scale_of(call, "scale_b", b.size(0), false));
   if (const at::Tensor bias = tensor_named(call, "bias"); bias.defined())
     result.add_(bias.to(at::kFloat));
   if (const at::Tensor scale = tensor_named(call, "scale_result"); scale.defined())
