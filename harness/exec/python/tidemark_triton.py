@@ -37,10 +37,15 @@ def interpreter():
     return module
 
 
+def await_stream(torch):
+    """Until what the current stream waits for of other ranks is there."""
+    ctypes.CDLL(None).tidemark_device_await_stream(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+
+
 def compute(function, grid, words, named):
     import torch
 
-    ctypes.CDLL(None).tidemark_device_await_stream(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+    await_stream(torch)
     try:
         interpreter().run(function, grid, words, named)
     except Exception as error:
