@@ -28,6 +28,28 @@ def case_recurrent():
     agree("dropout", 1, 3)
 
 
+def case_tf32():
+    """Tensor cores read fp32 as TF32, PyTorch's default, but not with few channels or filters, nor in depthwise convolutions."""
+    said = python("""from torch.nn import functional as F
+for channels, filters, groups in (16, 16, 1), (64, 8, 1), (16, 16, 2), (3, 64, 1), (64, 2, 1), (16, 16, 16), (16, 32, 16):
+    for transposed in False, True:
+        sizes = (channels, filters // groups) if transposed else (filters, channels // groups)
+        x, w = torch.randn(2, channels, 50), torch.randn(*sizes, 3)
+        f = F.conv_transpose1d if transposed else F.conv1d
+        results = []
+        for device in "cpu", "cuda":
+            a, b = (t.to(device, copy=True).requires_grad_() for t in (x, w))
+            y = f(a, b, groups=groups)
+            y.sin().sum().backward()
+            results.append([t.detach().cpu() for t in (y, a.grad, b.grad)])
+        worst = [((one - other).abs().max() / one.abs().max()).item() for one, other in zip(*results)]
+        print(channels, filters, groups, transposed, "TF32" if all(1e-5 < e < 1e-2 for e in worst) else "fp32" if max(worst) < 1e-6 else worst)
+""", "--mode", "math").ends(0)
+    found = [line.split()[-1] for line in said.out.splitlines()]
+    depthwise_on_one_side = found.pop()  # 32 results of 16 channels: a group of the transposed one has two
+    said.check(found == ["TF32"] * 6 + ["fp32"] * 7 and depthwise_on_one_side == "TF32", said.out)
+
+
 def case_ctc():
     """CTC loss: numbers, its workspace by the sizes of its algorithm's tables, the same bytes in both modes, and what has no numbers."""
     agree("ctc", 20, 40)

@@ -13,9 +13,17 @@ at::Tensor operand(const at::Tensor& tensor, bool tf32) {
   return tf32 && wide.defined() ? as_tf32(wide) : wide;
 }
 
+/// Whether the engine for operands in fp32 has tensor cores. On an H100 those of depthwise
+/// convolutions and with fewer than 8 channels or filters took no workspace for operands with
+/// channels last, which tensor cores need (../cudnn/convolution.cpp, workspace_on_hopper).
+bool on_tensor_cores(const at::Tensor& weight, std::int64_t groups) {
+  return groups > 1 ? weight.size(1) > 1 : std::min(weight.size(0), weight.size(1)) >= 8;
+}
+
 at::Tensor convolved(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                      const Ints& stride, const Ints& padding, const Ints& dilation, bool tf32,
                      std::int64_t groups, bool transposed = false, const Ints& beyond = {}) {
+  tf32 = tf32 && on_tensor_cores(weight, groups);
   return at::convolution(operand(x, tf32), operand(weight, tf32), accumulated(bias), stride,
                          padding, dilation, transposed, transposed ? beyond : Ints(stride.size()),
                          groups);
@@ -87,8 +95,7 @@ void depthwise(HostCall& call) {
 void convolution_gradients(HostCall& call) {
   auto& s = call.stack;
   const at::Tensor grad = tensor_at(call, 0), weight = tensor_at(call, 2);
-  const bool own_kernel = s[9].toInt() > 1 && weight.size(1) == 1 && !s[7].toBool();
-  const bool tf32 = grad.scalar_type() == at::kFloat && !own_kernel &&
+  const bool tf32 = grad.scalar_type() == at::kFloat && on_tensor_cores(weight, s[9].toInt()) &&
                     at::globalContext().userEnabledCuDNN() && has_tf32(Tf32Use::convolution);
   auto mask = s[10].toBoolList();
   const bool bias = mask[2];
