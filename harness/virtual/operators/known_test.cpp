@@ -99,12 +99,15 @@ TEST_F(Known, AConcatenationIsKnownWhereItsPartsAre) {
 }
 
 TEST_F(Known, AFormThatTheCpuDoesNotHaveIsUnknown) {
-  const auto a = at::ones({16, 256}, cuda()).to(at::kFloat8_e4m3fn);
-  const auto blocks = at::ones({2, 16}, cuda()), rows = at::ones({16, 1}, cuda());
-  const auto product = at::_scaled_mm(a, a.t(), blocks.t(), blocks, {}, {}, at::kBFloat16);
-  EXPECT_FALSE(is_known(product));
-  EXPECT_TRUE(is_known(at::_scaled_mm(a, a.t(), rows, rows.t(), {}, {}, at::kBFloat16)));
-  EXPECT_THROW(at::embedding(rows, at::full({1}, 99, cuda(at::kLong))), c10::Error)
+  const at::Tensor parts[] = {at::ones({2, 3}, cuda()), at::ones({1, 3}, cuda())};
+  const auto nested = at::_nested_tensor_from_tensor_list(parts),
+             rows = at::ones({2, 1, 3}, cuda());
+  const auto sum = [&](double alpha) { return at::add(nested, rows, alpha).to_padded_tensor(0); };
+  EXPECT_FALSE(is_known(sum(2))) << "CUDA's kernel ignores the alpha";
+  EXPECT_TRUE(is_known(sum(1)));
+  EXPECT_TRUE(sum(1).cpu().equal(
+      at::full({2, 2, 3}, 2.).index_put_({at::tensor(1), at::tensor(1)}, at::zeros({3}))));
+  EXPECT_THROW(at::embedding(parts[0], at::full({1}, 99, cuda(at::kLong))), c10::Error)
       << "an index out of range is the program's error";
 }
 
