@@ -88,6 +88,65 @@ def reduce_in_single(apply):
     return call
 
 
+class OfBlock(BaseException):
+    """A block is asked for one truth value. The interpreter turns every other exception into its own."""
+
+
+in_blocks = False  # a function that combines two values combines two blocks of them
+
+
+def truth(self):
+    if in_blocks and self.handle.data.size != 1:
+        raise OfBlock
+    return bool(self.handle.data) if self.handle.data.size == 1 else True
+
+
+def combined(operation, kinds, lefts, rights):
+    """Blocks of the same shape, element by element."""
+    global in_blocks
+    in_blocks = True
+    try:
+        out = operation.combine_fn.fn(*(operation.to_tensor(block, kind) for blocks in (lefts, rights) for block, kind in zip(blocks, kinds)))
+    finally:
+        in_blocks = False
+    out = out if isinstance(out, tuple) else (out,)
+    return [numpy.broadcast_to(each.handle.data if isinstance(each, tl.tensor) else each, left.shape).astype(left.dtype) for each, left in zip(out, lefts)]
+
+
+def reduce_in_blocks(self, input, inner=interpreter.ReduceOps.generic_reduce):
+    """A function is associative, so neighbours are combined: as many steps as the length has bits, where the interpreter takes one for each element. It does
+    so where the function asks for the truth of a single value (`not`, `if`)."""
+    parts, axis = self.unravel(input, self.axis)
+    blocks, kinds = [numpy.moveaxis(part.handle.data, axis, 0) for part in parts], [part.dtype for part in parts]
+    try:
+        while len(blocks[0]) > 1:
+            blocks = combined(self, kinds, [block[::2] for block in blocks], [block[1::2] for block in blocks])
+    except OfBlock:
+        return inner(self, input)
+    results = [block[0] for block in blocks]
+    if self.keep_dims:
+        results = [numpy.expand_dims(result, axis if self.axis is not None else tuple(range(len(input[0].shape)))) for result in results]
+    found = tuple(self.to_tensor(result, kind) for result, kind in zip(results, kinds))
+    return found if len(found) > 1 else found[0]
+
+
+def scan_in_blocks(self, input, inner=interpreter.ScanOps.generic_scan):
+    """The same of a scan: after each step an element has combined twice as many."""
+    blocks, kinds = [numpy.moveaxis(part.handle.data, self.axis, 0) for part in input], [part.dtype for part in input]
+    distance = 1
+    try:
+        while distance < len(blocks[0]):
+            found = combined(self, kinds, [numpy.roll(block, distance, 0) for block in blocks], blocks)
+            blocks = [numpy.concatenate([block[:distance], each[distance:]]) for block, each in zip(blocks, found)]
+            distance *= 2
+    except OfBlock:
+        return inner(self, input)
+    return [self.to_tensor(numpy.moveaxis(block, 0, self.axis), kind) for block, kind in zip(blocks, kinds)]
+
+
+interpreter.ReduceOps.generic_reduce, interpreter.ScanOps.generic_scan = reduce_in_blocks, scan_in_blocks
+
+
 class Libdevice:
     """NVIDIA's libdevice by PyTorch's functions on the host. Other functions are refused: `round` and `remainder` have a name in common, and other values."""
 
@@ -118,6 +177,7 @@ class Libdevice:
 
 def patch_tensor(tensor, *words, inner=interpreter._patch_lang_tensor):
     inner(tensor, *words)
+    tensor.__bool__ = truth
     tensor.__index__ = lambda self: self.handle.data.item()  # int() of an array with one element is an error since NumPy 2.4
 
 
@@ -130,6 +190,17 @@ interpreter.interpreter_builder.__class__ = Builder
 reductions = getattr(interpreter, "ReduceScanOpInterface", None) or interpreter.ReduceScanOpIneterface  # its name before Triton 3.3
 reductions.apply = reduce_in_single(reductions.apply)
 interpreter._patch_lang_tensor, interpreter._implicit_cvt = patch_tensor, convert
+
+
+def patch_once(function, inner=interpreter._patch_lang):
+    """Triton's language, as this function sees it, once a run: the interpreter does so for each call from within a kernel."""
+    languages = frozenset(id(value) for value in function.__globals__.values() if value is tl or value is tl.core)
+    if languages not in Language.patched:
+        Language.patched.add(languages)
+        return inner(function)
+
+
+interpreter._patch_lang = patch_once
 
 
 class Executor(interpreter.GridExecutor):
@@ -145,7 +216,10 @@ class Executor(interpreter.GridExecutor):
 class Language:
     """Restores Triton's language, which the interpreter changes for good: the same process compiles kernels too."""
 
+    patched = set()
+
     def __enter__(self):
+        self.patched.clear()
         descriptors = [value for name, value in vars(tl.core).items() if inspect.isclass(value) and "descriptor" in name]
         self.saved = [(each, dict(vars(each))) for each in (tl, tl.core, tl.math, tl.tensor, *descriptors)]
 

@@ -55,6 +55,22 @@ def product(a, b, out, M, N, K, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def after(a, b, c, d):
+    """x -> a x + b, and then x -> c x + d."""
+    return a * c, b * c + d
+
+
+@triton.jit
+def composed(a, b, slopes, offsets, scanned, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    pair = (tl.load(a + at), tl.load(b + at))
+    slope, offset = tl.reduce(pair, 0, after)
+    tl.store(slopes + row, slope)
+    tl.store(offsets + row, offset)
+    tl.store(scanned + at, tl.associative_scan(pair, 0, after)[1])
+
+
+@triton.jit
 def counted(classes, counts, number, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = at < number
@@ -90,6 +106,26 @@ def of_fp8():
         compare("fp8", narrow.float(), (left.double() @ right.double()).float().to(kind).double(), 0)
 
 
+def of_functions():
+    """Reductions and scans by functions of the kernel's own, which need not commute."""
+    a, b = torch.rand(5, 32, device="cuda") + 0.5, torch.randn(5, 32, device="cuda")
+    slopes, offsets, scanned = torch.empty(5, device="cuda"), torch.empty(5, device="cuda"), torch.empty(5, 32, device="cuda")
+    composed[(5,)](a, b, slopes, offsets, scanned, BLOCK=32)
+    each, wanted = torch.zeros(5, dtype=torch.double), []
+    for slope, offset in zip(a.double().cpu().unbind(1), b.double().cpu().unbind(1)):
+        each = slope * each + offset
+        wanted.append(each)
+    compare("slopes", slopes, a.double().prod(1), 64)
+    compare("offsets", offsets, each, 64)
+    compare("scanned", scanned, torch.stack(wanted, 1), 64)
+    x = torch.randn(9, 50, device="cuda")
+    x[3, 7] = float("nan")
+    extremes = lambda x: (x.argmax(-1), x.argmin(-1), x.amax(-1), x.amin(-1), (x > 2).any(-1))  # noqa: E731
+    torch._dynamo.reset()
+    for got, right in zip(torch.compile(extremes)(x), extremes(x.cpu())):
+        compare("extremes", got.nan_to_num(9), right.nan_to_num(9), 0)
+
+
 def compiled():
     new = lambda *shape: torch.randn(*shape, device="cuda", requires_grad=True)  # noqa: E731
     cases = {"pointwise": (lambda x, y: F.gelu(x * y + 1) + torch.erf(x) - torch.sin(y).exp() + torch.log1p(x * x), (new(64, 40), new(64, 40))),
@@ -118,6 +154,7 @@ classes = torch.randint(0, 5, (1000,), device="cuda")
 counts = torch.zeros(5, device="cuda")
 counted[(8,)](classes, counts, 1000, BLOCK=128)
 compare("atomic_add", counts, classes.cpu().bincount(minlength=5), 0)
+of_functions()
 compiled()
 kept = (torch.compile(lambda x: F.dropout(x, 0.25))(torch.ones(100000, device="cuda")) != 0).float().mean().item()
 print(f"{compared} compared, {differ} differ, dropout keeps {kept:.2f}")
