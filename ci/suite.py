@@ -13,16 +13,19 @@ import tempfile
 import time
 import uuid
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from pathlib import Path
 
-import released_tests
+import environments
 from environments import TIDEMARK, facts, stop
 from kept import Kept
 from suite_reasons import last_line, reason_of
 
 FILES = ("test/distributed/**/test_*.py", "test/test_cuda.py", "test/test_nn.py", "test/test_optim.py", "test/test_torch.py", "test/test_ops.py")
+PACKAGES = ["pytest", "expecttest", "hypothesis", "parameterized", "psutil", "packaging", "pyyaml", "setuptools<80", "scipy", "urllib3", "pulp", "huggingface_hub", "safetensors",
+            'numpy<2.2; python_version < "3.13"']
 START = 600  # seconds until the first test begins: the platform is built for a new torch, and test_ops.py makes tens of thousands of tests
 FAILED = ("failed", "timed out")
 HEAD = ("| file | tests | run | passed | failed | skipped | timed out | passed of those not skipped | extrapolated |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
@@ -50,9 +53,13 @@ class Place:
     limit: int  # seconds of a test
     scratch: Path
     of_pytorch: bool  # else of a library
+    mode: str = "math"
+    flags: tuple = ()  # of tidemark exec
+    few: bool = False  # two devices for every file
+    path: tuple = ("test",)  # folders of the checkout that its files import from
 
     def devices(self, file):
-        return 2 if file.startswith("test/distributed/fsdp/") or file == "test/test_cuda.py" else 4
+        return 2 if self.few or file.startswith("test/distributed/fsdp/") or file == "test/test_cuda.py" else 4
 
     def variables(self, file):
         """The environment that test/run_test.py of PyTorch gives a file that reads it."""
@@ -68,8 +75,8 @@ class Place:
         return re.search(r"\bMultiProcContin\w*Test\b", (self.checkout / file).read_text(encoding="utf-8")) is not None
 
     def started(self, file, words):
-        path = filter(None, (str(self.scratch), str(self.checkout / "test"), str((self.checkout / file).parent), os.environ.get("PYTHONPATH")))
-        return Tree([TIDEMARK, "exec", "--mode", "math", "--devices", self.devices(file), "--timeout", self.limit, "--", self.python, *words], self.scratch, {
+        path = filter(None, (str(self.scratch), *(str(self.checkout / each) for each in (*self.path, Path(file).parent)), os.environ.get("PYTHONPATH")))
+        return Tree([TIDEMARK, "exec", "--mode", self.mode, *self.flags, "--devices", self.devices(file), "--timeout", self.limit, "--", self.python, *words], self.scratch, {
             "PYTHONPATH": ":".join(path), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
             "HF_HUB_OFFLINE": "1", "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"),
             **dict(self.variables(file))})
@@ -178,8 +185,8 @@ def pytest(place, *words):
             "--assert=plain", "--tb=short", "--continue-on-collection-errors", *words]
 
 
-def collect(place, keep, files):
-    """The tests of every file, in the keep file; a file that cannot be imported has one test, which stands for that."""
+def collect(place, keep, files, *words):
+    """The tests of every file, in the keep file; a file that cannot be imported has one test, which stands for that. `words`: more of pytest's."""
     batches = {}
     for file in files:
         if file not in keep.tests:
@@ -187,7 +194,7 @@ def collect(place, keep, files):
             batches.setdefault((place.devices(file), place.variables(file), alike), []).append(file)
     for batch in batches.values():
         print(f"collecting the tests of {len(batch)} files", file=sys.stderr, flush=True)
-        for event in outcomes(place, batch[0], lambda left: pytest(place, "--collect-only", *(place.checkout / file for file in left)), batch):
+        for event in outcomes(place, batch[0], lambda left: pytest(place, "--collect-only", *words, *(place.checkout / file for file in left)), batch):
             file, what = event["unit"], event["outcome"]
             if what == "collected":
                 keep.add(file=file, tests=event["tests"])
@@ -218,16 +225,21 @@ def run_file(place, keep, file, chosen):
         keep.add(test=event["unit"], outcome=event["outcome"], why=event.get("why", ""), seconds=event.get("seconds", 0))
 
 
-def program_outcomes(place, file, tests):
-    """The outcomes of a file that runs as a program. Each rank prints each test, and the lines of ranks mix: a test has failed where one rank says so."""
-    with place.started(file, [place.checkout / file, "-v"]) as tree:
+def ended(place, file, *words):
+    """(what a program has said, its exit code, whether it was silent for longer than the limit, how it has ended)."""
+    with place.started(file, words) as tree:
         size, since, late = -1, time.monotonic(), False
         while tree.process.poll() is None and not late:
             time.sleep(0.2)
             if (now := tree.log.stat().st_size) != size:
                 size, since = now, time.monotonic()
             late = time.monotonic() - since > (place.limit if size else START)
-        text, code, ending = tree.log.read_text(encoding="utf-8", errors="replace"), tree.process.poll(), tree.ending()
+        return tree.log.read_text(encoding="utf-8", errors="replace"), tree.process.poll(), late, tree.ending()
+
+
+def program_outcomes(place, file, tests):
+    """The outcomes of a file that runs as a program. Each rank prints each test, and the lines of ranks mix: a test has failed where one rank says so."""
+    text, code, late, ending = ended(place, file, place.checkout / file, "-v")
     name = r"(\w+) \(__(?:mp_)?main__\.(\w+)[.\w]*\)"
     failed = {f"{of}::{test}": why for test, of, why in re.findall(rf"(?ms)^(?:FAIL|ERROR): {name}[^\n]*\n(.*?)(?=^={{70}}|^Ran \d+ test|\Z)", text)}
     skipped = {f"{of}::{test}": why for test, of, why in re.findall(rf"{name}(?:\n[^\n]*?)? \.\.\. skipped ['\"]([^\n]*)['\"]", text)}
@@ -324,10 +336,18 @@ def package_of(checkout):
     return (said["Name"], said["Version"]) if said.get("Name") and said.get("Version") else None
 
 
+def prepared(torch):
+    """The Python of an environment with this torch, what the platform needs and what the tests import beside it."""
+    def then(python, pip):
+        environments.cuda_headers(python, pip)
+        environments.run(*pip, *PACKAGES)
+    return environments.environment(environments.wheels() / f"tests-{torch}", torch, then)
+
+
 def python_for(checkout, python):
     """(the Python that runs the tests, what its results belong to, whether they are PyTorch's). Ends the command if checkout and Python do not fit."""
     if version := version_of(checkout):
-        python = python or released_tests.prepared(version)
+        python = python or prepared(version)
         torch = facts(python)["torch"]
         if torch.split("+")[0] != version:
             stop(f"--suite {checkout}: its version.txt says {version}, and the torch that runs is {torch}", 2)
@@ -343,6 +363,15 @@ def python_for(checkout, python):
     return python, f"{facts(python)['torch']}, {package[0]} {package[1]}", False
 
 
+@contextmanager
+def scratch():
+    """A folder with the plugin, for the time of a run."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the tree of processes ends with this one
+    with tempfile.TemporaryDirectory(prefix="tidemark-suite-", ignore_cleanup_errors=True) as folder:
+        shutil.copy(Path(__file__).with_name("suite_plugin.py"), folder)
+        yield Path(folder)
+
+
 def main(chosen, report):
     checkout = chosen.suite.absolute()
     python, torch, of_pytorch = python_for(checkout, chosen.python)
@@ -350,10 +379,8 @@ def main(chosen, report):
                     if chosen.files in str(file.relative_to(checkout))})
     if not files:
         stop(f"--suite {checkout}: has no test file" + (f" with '{chosen.files}' in its path" if chosen.files else ""), 2)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the tree of processes ends with this one
-    with tempfile.TemporaryDirectory(prefix="tidemark-suite-", ignore_cleanup_errors=True) as folder:
-        place = Place(checkout, python, chosen.limit, Path(folder), of_pytorch)
-        shutil.copy(Path(__file__).with_name("suite_plugin.py"), folder)
+    with scratch() as folder:
+        place = Place(checkout, python, chosen.limit, folder, of_pytorch)
         keep = Keep(chosen.keep, torch)
         collect(place, keep, files)
         failed = counted(place, keep, drawn({file: keep.tests[file] for file in files}, chosen.sample, chosen.seed), report)

@@ -49,6 +49,9 @@ class Collects:
     def pytest_itemcollected(self, item):
         self.tests.append(item.nodeid)
 
+    def pytest_deselected(self, items):  # by -k, of the last file
+        self.tests = [test for test in self.tests if test not in {item.nodeid for item in items}]
+
     def pytest_collectreport(self, report):
         if self.file and report.failed:
             self.why = str(report.longrepr)[-LONGEST:]

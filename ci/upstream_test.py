@@ -24,7 +24,8 @@ def git(folder, *words):
 
 
 def test(work):
-    executable(work / "tidemark", '#!/bin/sh\n[ "$1" != report ] || exit 0\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
+    executable(work / "tidemark", '#!/bin/sh\n[ "$1" != report ] || exit 0\nwhile [ "$1" != -- ]; do shift; done\nshift\n'
+               '[ "$3" != torch.distributed.run ] || { python=$1; shift 5; exec "$python" "$@"; }\nexec "$@"\n')
     os.environ.pop("TIDEMARK_NANOTRON", None)
 
     code, said = upstream(work, "tp_buffer_reuse", "--with", sys.executable, "--rows", "the change, small, 2 ranks")
@@ -58,6 +59,13 @@ def test(work):
     tests.write_text(right + "\ndef test_wrong():\n    raise ValueError('off by one')\n")
     code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
     check(code == 1 and "| 1 | 1 | 0 | 1 |" in said and "test_wrong" in said and "off by one" in said, f"wrong: {code} {said}")
+    for name, text in (("test/test_cuda.py", "def test_memory(): pass\ndef test_other(): pass\n"), ("src/accelerate/test_utils/scripts/test_ops.py", "raise ValueError('ranks differ')\n"),
+                       ("src/accelerate/test_utils/scripts/test_sync.py", "")):
+        checkout.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+        checkout.joinpath(name).write_text(text)
+    code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
+    check(said.count("| test/test_cuda.py") == said.count("| 1 | 0 | 0 | 0 |") - 1 == 2, f"a part of a file, with two settings: {said}")
+    check("| src/accelerate/test_utils/scripts/test_ops.py | 0 | 1 | 0 | 0 |" in said and "test_ops.py::(program): ValueError: ranks differ" in said, f"programs: {said}")
     tests.write_text("import nothing_of_this_name\n")
     code, said = upstream(work, "--tests", checkout, "--with", sys.executable)
     check(code == 1 and "nothing_of_this_name" in said, f"cannot be imported: {code} {said}")
