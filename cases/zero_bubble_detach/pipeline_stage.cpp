@@ -7,8 +7,6 @@
 
 namespace tidemark::zero_bubble_detach {
 
-using torch::autograd::variable_list;
-
 PipelineStage::PipelineStage(Model model, StagePolicy policy)
     : model_(std::move(model)), policy_(policy) {}
 
@@ -34,15 +32,15 @@ at::Tensor PipelineStage::forward(int microbatch, const at::Tensor& input) {
   return output.detach();
 }
 
-variable_list PipelineStage::root_gradient(const UnderWay& one, const at::Tensor& gradient) {
-  if (gradient.defined()) return {gradient};
+at::Tensor PipelineStage::root_gradient(const UnderWay& one, const at::Tensor& gradient) {
+  if (gradient.defined()) return gradient;
   const at::Tensor like = one.root.defined() ? one.root : losses_.begin()->second;
-  return {at::ones_like(like.detach())};
+  return at::ones_like(like.detach());
 }
 
 at::Tensor PipelineStage::backward(int microbatch, const at::Tensor& gradient) {
   UnderWay one = std::move(under_way_.extract(microbatch).mapped());
-  run_backward({one.start()}, root_gradient(one, gradient), {}, {.accumulate = true});
+  run_backward({one.start()}, {root_gradient(one, gradient)}, {}, {.accumulate = true});
   if (policy_.backward_cycle) in_cycles_.insert(in_cycles_.end(), {one.root, gradient});
   passed(microbatch);
   if (model_.first) return {};
@@ -76,14 +74,14 @@ at::Tensor PipelineStage::input(int microbatch, const at::Tensor& gradient) {
     return at::zeros_like(one.input.detach());
   }
   auto result =
-      backward_input({one.start()}, root_gradient(one, gradient), {one.input}, model_.parameters,
+      backward_input(one.start(), root_gradient(one, gradient), one.input, model_.parameters,
                      {.clean_hooks = policy_.clean_hooks, .release = policy_.release});
   one.groups = std::move(result.groups);
   if (!policy_.clean_hooks)
     uncollected_.insert(uncollected_.end(), one.groups.begin(), one.groups.end());
   one.edge = {};
   detach(microbatch);
-  return kept(microbatch, result.gradients[0], /*whole=*/false);
+  return kept(microbatch, result.gradient, /*whole=*/false);
 }
 
 void PipelineStage::detach(int microbatch) {

@@ -62,7 +62,7 @@ class PipelineStage {
     ParameterGroups groups;
     torch::autograd::Edge start() const { return root.defined() ? gradient_edge(root) : edge; }
   };
-  torch::autograd::variable_list root_gradient(const UnderWay& one, const at::Tensor& gradient);
+  at::Tensor root_gradient(const UnderWay& one, const at::Tensor& gradient);
   /// After the last pass.
   void passed(int microbatch);
   /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.

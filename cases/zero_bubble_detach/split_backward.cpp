@@ -4,8 +4,9 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
+#include <ranges>
+#include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,121 +20,67 @@ using torch::autograd::edge_list;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-using Nodes = std::vector<Node*>;
-using Reverse = std::unordered_map<Node*, Nodes>;  // who leads to a node; looked up, never walked
-using NodeSet = std::unordered_set<Node*>;
-
-/// `all`: every node, in the order of discovery.
-Reverse reverse_graph(const Nodes& roots, Nodes& all) {
-  Reverse reverse;
-  NodeSet seen;
-  for (Node* root : roots)
-    if (seen.insert(root).second) all.push_back(root);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& edge : all[i]->next_edges()) {
-      Node* next = edge.function.get();
-      if (!next) continue;
-      reverse[next].push_back(all[i]);
-      if (seen.insert(next).second) all.push_back(next);
-    }
-  }
-  return reverse;
+/// Every node that `root` leads to, each behind all that it leads to itself.
+std::vector<Node*> graph_of(Node* root) {
+  std::vector<Node*> all{root};
+  std::unordered_set<Node*> seen{root};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const Edge& edge : all[i]->next_edges())
+      if (Node* next = edge.function.get(); next && seen.insert(next).second) all.push_back(next);
+  std::ranges::stable_sort(all, {}, &Node::topological_nr);
+  return all;
 }
 
-struct Closure {
-  NodeSet nodes;
-  Nodes stopped_at;  // in the order of discovery
-};
-
-/// The nodes that lead to `start`, up to `targets`, which are not part of the result.
-Closure closure(const Nodes& start, const NodeSet& targets, const Reverse& reverse) {
-  Closure result;
-  NodeSet stopped;
-  std::deque<Node*> queue;
-  for (Node* node : start)
-    if (result.nodes.insert(node).second) queue.push_back(node);
-  while (!queue.empty()) {
-    const auto found = reverse.find(queue.front());
-    queue.pop_front();
-    if (found == reverse.end()) continue;
-    for (Node* before : found->second) {
-      if (result.nodes.contains(before)) continue;
-      if (targets.contains(before)) {
-        if (stopped.insert(before).second) result.stopped_at.push_back(before);
-      } else {
-        result.nodes.insert(before);
-        queue.push_back(before);
-      }
+/// `unused`: nodes on the way to the input that the weight pass does not run.
+ParameterGroups split(Node* root, Node* input, const std::vector<Node*>& parameters,
+                      std::vector<Node*>& unused) {
+  std::unordered_set<Node*> on_the_way{input};
+  std::unordered_map<Node*, std::vector<std::size_t>> led_to;  // parameters beside the way
+  for (std::size_t i = 0; i < parameters.size(); ++i) led_to[parameters[i]] = {i};
+  std::map<std::size_t, std::shared_ptr<ParameterGroup>> joins;
+  std::size_t joined = 0;
+  for (Node* node : graph_of(root)) {
+    auto group = std::make_shared<ParameterGroup>();
+    for (std::size_t i = 0; i < node->next_edges().size(); ++i) {
+      Node* next = node->next_edge(i).function.get();
+      if (on_the_way.contains(next)) on_the_way.insert(node);
+      const auto& own = led_to[next];
+      group->parameters.insert(group->parameters.end(), own.begin(), own.end());
+      if (own.empty()) group->other_edges.push_back(i);
+    }
+    if (!on_the_way.contains(node)) {
+      if (!group->parameters.empty()) led_to[node] = group->parameters;
+    } else if (group->parameters.empty()) {
+      unused.push_back(node);
+    } else {
+      group->intermediate = node->getptr();
+      std::ranges::sort(group->parameters);
+      for (const std::size_t parameter : group->parameters) joins[parameter] = group;
+      joined += group->parameters.size();
     }
   }
-  return result;
-}
-
-struct Split {
+  if (joins.size() != joined)
+    throw std::logic_error("a parameter joins the way to the input of its stage twice");
   ParameterGroups groups;
-  Nodes unused;  // by the weight pass
-};
-
-Split split(const Nodes& roots, const Nodes& inputs, const Nodes& parameters) {
-  Nodes all;
-  const Reverse reverse = reverse_graph(roots, all);
-  const NodeSet through = closure(inputs, {}, reverse).nodes;
-  Split result;
-  std::unordered_map<Node*, std::shared_ptr<ParameterGroup>> of;
-  NodeSet ways, starts;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Closure way = closure({parameters[i]}, through, reverse);
-    if (way.stopped_at.empty()) continue;
-    std::shared_ptr<ParameterGroup> group;
-    for (Node* node : way.stopped_at) {
-      if (!of.contains(node) || of.at(node) == group) continue;
-      auto other = of.at(node);
-      if (!group) {
-        group = other;
-        continue;
-      }
-      // This parameter joins two groups.
-      for (const auto& moved : other->intermediates) of[moved.get()] = group;
-      std::ranges::move(other->intermediates, std::back_inserter(group->intermediates));
-      std::ranges::move(other->parameters, std::back_inserter(group->parameters));
-      std::erase(result.groups, other);
-    }
-    if (!group) group = result.groups.emplace_back(std::make_shared<ParameterGroup>());
-    group->parameters.push_back(i);
-    for (Node* node : way.stopped_at) {
-      starts.insert(node);
-      if (of.emplace(node, group).second) group->intermediates.push_back(node->getptr());
-    }
-    ways.insert(way.nodes.begin(), way.nodes.end());
-  }
-  for (auto& group : result.groups) {
-    for (const auto& node : group->intermediates) {
-      auto& others = group->other_edges.emplace_back();
-      for (std::size_t i = 0; i < node->next_edges().size(); ++i)
-        if (!ways.contains(node->next_edges()[i].function.get())) others.push_back(i);
-    }
-  }
-  for (Node* node : all)
-    if (!ways.contains(node) && !starts.contains(node)) result.unused.push_back(node);
-  return result;
+  for (const auto& [parameter, group] : joins)
+    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  return groups;
 }
 
 /// Takes down what arrives at an intermediate.
 struct TakeDown final : torch::autograd::FunctionPreHook {
-  TakeDown(std::shared_ptr<ParameterGroup> g, std::size_t i) : group(std::move(g)), index(i) {}
+  explicit TakeDown(std::shared_ptr<ParameterGroup> g) : group(std::move(g)) {}
   variable_list operator()(const variable_list& gradients) override {
-    group->gradients[index] = gradients;
-    return gradients;
+    return group->gradients = gradients;
   }
   std::shared_ptr<ParameterGroup> group;
-  std::size_t index;
 };
 
-void remove_hooks(ParameterGroup& group) {
-  for (auto& node : group.intermediates)
-    std::erase_if(node->pre_hooks(), [](const auto& hook) {
-      return dynamic_cast<const TakeDown*>(hook.get()) != nullptr;
-    });
+void remove_hook(const ParameterGroup& group) {
+  if (!group.intermediate) return;
+  std::erase_if(group.intermediate->pre_hooks(), [](const auto& hook) {
+    return dynamic_cast<const TakeDown*>(hook.get()) != nullptr;
+  });
 }
 
 }  // namespace
@@ -142,38 +89,28 @@ Edge gradient_edge(const at::Tensor& tensor) {
   return torch::autograd::impl::gradient_edge(tensor);
 }
 
-InputGradients backward_input(const edge_list& roots, const variable_list& root_gradients,
-                              const std::vector<at::Tensor>& inputs,
-                              const std::vector<at::Tensor>& parameters, InputPass pass) {
-  Nodes root_nodes, input_nodes, parameter_nodes;
-  edge_list input_edges, parameter_edges;  // the accumulators live as long as these
-  for (const auto& root : roots) root_nodes.push_back(root.function.get());
-  for (const auto& input : inputs) {
-    input_edges.push_back(gradient_edge(input));
-    input_nodes.push_back(input_edges.back().function.get());
-  }
-  for (const auto& parameter : parameters) {
-    parameter_edges.push_back(gradient_edge(parameter));
-    parameter_nodes.push_back(parameter_edges.back().function.get());
-  }
-  Split parts = split(root_nodes, input_nodes, parameter_nodes);
-  for (auto& group : parts.groups) {
-    group->gradients.resize(group->intermediates.size());
-    for (std::size_t i = 0; i < group->intermediates.size(); ++i)
-      group->intermediates[i]->add_pre_hook(std::make_unique<TakeDown>(group, i));
-  }
-  InputGradients result;
+InputGradient backward_input(const Edge& root, const at::Tensor& root_gradient,
+                             const at::Tensor& input, const std::vector<at::Tensor>& parameters,
+                             InputPass pass) {
+  const Edge end = gradient_edge(input);
+  edge_list accumulators;  // they live as long as these
+  std::vector<Node*> nodes, unused;
+  for (const auto& parameter : parameters)
+    nodes.push_back(accumulators.emplace_back(gradient_edge(parameter)).function.get());
+  InputGradient result;
+  result.groups = split(root.function.get(), end.function.get(), nodes, unused);
+  for (auto& group : result.groups)
+    group->intermediate->add_pre_hook(std::make_unique<TakeDown>(group));
   try {
-    result.gradients = run_backward(roots, root_gradients, input_edges, {.keep_graph = true});
+    result.gradient = run_backward({root}, {root_gradient}, {end}, {.keep_graph = true})[0];
   } catch (...) {  // out of memory, say: the cycles would keep the graph for ever
-    collect(parts.groups);
+    collect(result.groups);
     throw;
   }
   if (pass.clean_hooks)
-    for (auto& group : parts.groups) remove_hooks(*group);
+    for (const auto& group : result.groups) remove_hook(*group);
   if (pass.release)
-    for (Node* node : parts.unused) node->release_variables();
-  result.groups = std::move(parts.groups);
+    for (Node* node : unused | std::views::reverse) node->release_variables();
   return result;
 }
 
@@ -185,27 +122,22 @@ variable_list run_task(const std::vector<at::Tensor>& parameters, const Paramete
   edge_list starts, ends;
   variable_list gradients, copied;
   std::vector<std::size_t> order;
-  std::size_t intermediates = 0;
-  for (const auto& group : groups) intermediates += group->intermediates.size();
   for (const auto& group : groups) {
-    for (std::size_t i = 0; intermediates > 1 && i < group->intermediates.size(); ++i)
-      for (const std::size_t edge : group->other_edges[i])
-        group->intermediates[i]->next_edges()[edge] = Edge();
-    for (std::size_t i = 0; i < group->intermediates.size(); ++i) {
-      const auto& taken = group->gradients[i];
-      for (std::size_t k = 0; k < taken.size(); ++k) {
-        if (!taken[k].defined()) continue;
-        starts.emplace_back(group->intermediates[i], static_cast<std::uint32_t>(k));
-        gradients.push_back(taken[k]);
-        if (pass.copies) copied.push_back(copy = taken[k].clone());
-      }
+    for (const std::size_t edge : group->other_edges)
+      if (groups.size() > 1) group->intermediate->next_edges()[edge] = Edge();
+    for (std::size_t k = 0; k < group->gradients.size(); ++k) {
+      const at::Tensor& taken = group->gradients[k];
+      if (!taken.defined()) continue;
+      starts.emplace_back(group->intermediate, static_cast<std::uint32_t>(k));
+      gradients.push_back(taken);
+      if (pass.copies) copied.push_back(copy = taken.clone());
     }
     for (const std::size_t p : group->parameters) {
       order.push_back(p);
       ends.push_back(gradient_edge(parameters[p]));
     }
     if (pass.clean_hooks) {
-      group->intermediates.clear();
+      group->intermediate.reset();
       group->gradients.clear();
     }
   }
@@ -253,8 +185,8 @@ void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups 
 
 void collect(ParameterGroups& groups) {
   for (auto& group : groups) {
-    remove_hooks(*group);
-    group->intermediates.clear();
+    remove_hook(*group);
+    group->intermediate.reset();
     group->gradients.clear();
   }
   groups.clear();

@@ -17,34 +17,32 @@ namespace tidemark::zero_bubble_detach {
 /// Parameters that share an intermediate, hence a run of the engine.
 struct ParameterGroup {
   std::vector<std::size_t> parameters;  // indices into the stage's list
-  std::vector<std::shared_ptr<torch::autograd::Node>> intermediates;
-  std::vector<torch::autograd::variable_list> gradients;  // taken down, by intermediate
-  /// By intermediate: its edges that lead to no parameter of the group.
-  std::vector<std::vector<std::size_t>> other_edges;
+  std::shared_ptr<torch::autograd::Node> intermediate;
+  std::vector<std::size_t> other_edges;      // its edges that lead to no parameter
+  torch::autograd::variable_list gradients;  // taken down there
 };
 using ParameterGroups = std::vector<std::shared_ptr<ParameterGroup>>;
 
 struct InputPass {
   /// Hooks go once they have taken down their gradients, and the weight pass drops the gradients
-  /// and intermediates of a group when it has used them. Without that, intermediate -> hook ->
-  /// group
-  /// -> intermediate is a cycle: it keeps the graph until the groups are collected.
+  /// and the intermediate of a group when it has used them. Without that, intermediate -> hook ->
+  /// group -> intermediate is a cycle: it keeps the graph until the groups are collected.
   bool clean_hooks = true;
   /// Everything saved by nodes that the weight pass will not run is let go at the end of the pass.
   bool release = false;
 };
 
-struct InputGradients {
-  std::vector<at::Tensor> gradients;  // of the inputs, in order
-  ParameterGroups groups;             // in the order of the parameters
+struct InputGradient {
+  at::Tensor gradient;
+  ParameterGroups groups;  // in the order of the parameters
 };
 
-/// Gradients of `inputs` (leaves that require them) from those of the roots; no parameter's
-/// gradient is touched, and the graph stays. Throws c10::Error where an input is not reached.
-InputGradients backward_input(const torch::autograd::edge_list& roots,
-                              const torch::autograd::variable_list& root_gradients,
-                              const std::vector<at::Tensor>& inputs,
-                              const std::vector<at::Tensor>& parameters, InputPass pass = {});
+/// The gradient of `input` (a leaf that requires it) from that of the root; no parameter's gradient
+/// is touched, and the graph stays. Throws c10::Error where the input is not reached, and
+/// std::logic_error where a parameter joins the way to it twice.
+InputGradient backward_input(const torch::autograd::Edge& root, const at::Tensor& root_gradient,
+                             const at::Tensor& input, const std::vector<at::Tensor>& parameters,
+                             InputPass pass = {});
 
 struct WeightPass {
   bool clean_hooks = true;  // InputPass::clean_hooks
