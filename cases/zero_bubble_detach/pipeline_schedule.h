@@ -43,15 +43,6 @@ std::string unschedulable(ScheduleKind kind, int ranks, int stages_a_rank, int m
 /// Throws std::invalid_argument where unschedulable() has a reason.
 PipelineSchedule make_schedule(ScheduleKind kind, int ranks, int stages_a_rank, int microbatches);
 
-/// The fault of a schedule, or empty: every microbatch once per stage and pass, on the
-/// stage's rank; forward before backward, input before weight gradient; and run side by side, every
-/// rank waiting for what it needs from its neighbours, no rank waits for ever.
-std::string fault_of(const PipelineSchedule& schedule);
-
-/// Most microbatches of all of a rank's stages together that are under way at once: begun, and not
-/// yet done with their last pass.
-int most_in_flight(const PipelineSchedule& schedule, int rank);
-
 /// One line of a rank's program: an action, or the transfer of its result. `send` follows the
 /// sender's action, `receive` is put into the receiver's list at that moment, so that ranks which
 /// work through their lists in order never block each other.
@@ -61,7 +52,8 @@ struct Move {
   int peer = 0;   // of a transfer
 };
 
-/// Every rank's program. Results that stay on their rank are not moved.
+/// Every rank's program. Results that stay on their rank are not moved. Throws std::logic_error
+/// where ranks that work through their lists side by side would wait for each other for ever.
 std::vector<std::vector<Move>> with_transfers(const PipelineSchedule& schedule);
 
 }  // namespace tidemark::zero_bubble_detach
