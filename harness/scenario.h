@@ -27,8 +27,14 @@ struct Parameter {
   /// The names of low, low + 1, ... high, which users write and read; empty: a number.
   std::vector<std::string> values = {};
 };
-/// The names of a parameter that is off (0) or on (1).
-inline const std::vector<std::string> kSwitch{"no", "yes"};
+/// A parameter whose values have names, of which the first is 0.
+inline Parameter choice(std::string name, std::string what, std::vector<std::string> values) {
+  const auto high = std::ssize(values) - 1;
+  return {std::move(name), std::move(what), 0, high, false, std::move(values)};
+}
+inline Parameter on_off(std::string name, std::string what) {
+  return choice(std::move(name), std::move(what), {"no", "yes"});
+}
 
 struct Size {
   std::string name;
@@ -172,6 +178,15 @@ class VariantTable {
     std::vector<Variant> all;
     for (const auto& row : rows_) all.push_back(row.variant);
     return all;
+  }
+  /// Gives the scenario the variants, of which program(trial, policy, world) makes the programs.
+  /// The table outlives it.
+  template <class Make>
+  void put_into(Scenario& scenario, Make program) const {
+    scenario.variants = list();
+    scenario.make = [this, program](const Trial& trial, const Variant& variant, World& world) {
+      return program(trial, (*this)[variant.name], world);
+    };
   }
   /// Throws std::out_of_range for a name that it does not have.
   const Policy& operator[](const std::string& variant) const {

@@ -82,7 +82,7 @@ Scenario ddp_bucket_view_scenario() {
              {"seed", size(48, 4096, 64, kReleased), {Mode::shapes}},
              // 8.6 billion: the most that a GPU of 288 GB trains in fp32 without sharding.
              {"scale", size(64, 8192, 64, kReleased), {Mode::shapes}}};
-  s.variants = variants().list();
+  variants().put_into(s, program);
   s.unfit = why_norms_are_too_narrow;
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
     if (variant.role != Role::control) return "";
@@ -90,9 +90,6 @@ Scenario ddp_bucket_view_scenario() {
     return trial.ranks == 1 && variant.caught_by == "parity/"
                ? "one rank's own gradients are the average"
                : "";
-  };
-  s.make = [](const Trial& trial, const Variant& variant, World& world) {
-    return program(trial, variants()[variant.name], world);
   };
   s.forms = forms;
   s.replay = replay;

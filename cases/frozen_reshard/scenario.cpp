@@ -140,8 +140,8 @@ std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bo
     const auto k = std::stoul(call.unit.substr(5));
     if (call.op == "reshard") whole.erase(k);
     if (call.op != "backward") continue;
-    late +=
-        static_cast<std::int64_t>(std::erase_if(whole, [&](auto i) { return i >= k + behind; }));
+    const auto left = std::erase_if(whole, [&](auto i) { return i >= k + behind; });
+    late += static_cast<std::int64_t>(left);
     if (frozen[k]) whole.insert(k);
   }
   return late;
@@ -156,10 +156,9 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
   const bool several = setup.microbatches > 1;
   if (setup.flat() && several && setup.in_flight)
     return "needs several microbatches in flight, which layout=flat does not have";
-  if (setup.rows == 0) {
+  if (setup.rows == 0)
     return "needs " + std::to_string(setup.microbatches) +
            " microbatches, for which batch=" + std::to_string(trial["batch"]) + " has too few rows";
-  }
   if (variant.name == "will_execute" && several && setup.in_flight && setup.shared_input)
     return "is wrong where microbatches in flight share an input: will_execute_shared shows it";
   if (variant.name == "root_sync_flag" &&
@@ -187,10 +186,9 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
   for (const auto& [op, unit] : expected.calls) planned.push_back({op, unit});
   const auto& calls = record.steps.back().calls;
   std::vector<Verdict> verdicts;
-  for (const char* op : {"unshard", "reshard", "reduce", "hook"}) {
+  for (const char* op : {"unshard", "reshard", "reduce", "hook"})
     verdicts.push_back(counted(std::string("calls/") + op, times(planned, op), times(calls, op),
                                "calls", "as many as in the plan"));
-  }
   verdicts.push_back(in_order("calls/order", planned, calls, "calls that differ from the plan's"));
 
   // The waste, as the baselines' order has it, is part of what they are.
@@ -268,111 +266,81 @@ Scenario frozen_reshard_scenario() {
       {"layers", "linear layers, one sharded unit each", 2, 512, true},
       {"hidden", "width of every layer", 1, 65536, true},
       {"batch", "rows of a step over all ranks and microbatches", 1, 2048, true},
-      {.name = "pattern",
-       .what =
-           "the frozen layers; adapters: all of them, with trained adapters beside them; mixed: "
-           "the even ones and, of two weights of every layer, the first; nested_adapters: "
-           "adapters in units inside those of their layers",
-       .low = 0,
-       .high = 8,
-       .values = {"even", "all_but_last", "adapters", "first_half", "last_half", "all_but_first",
-                  "odd", "mixed", "nested_adapters"}},
+      choice("pattern",
+             "the frozen layers; adapters: all of them, with trained adapters beside them; mixed: "
+             "the even ones and, of two weights of every layer, the first; nested_adapters: "
+             "adapters in units inside those of their layers",
+             {"even", "all_but_last", "adapters", "first_half", "last_half", "all_but_first", "odd",
+              "mixed", "nested_adapters"}),
       {"adapter_rank", "inner width of the adapters (of patterns with adapters)", 1, 4096},
-      {"reshard_after_forward", "no: parameters stay gathered from forward to backward", 0, 1,
-       false, kSwitch},
+      on_off("reshard_after_forward", "no: parameters stay gathered from forward to backward"),
       {"microbatches", "forwards and backwards of a step", 1, 8},
-      {"in_flight", "yes: all forwards of a step come before its backwards", 0, 1, false, kSwitch},
-      {.name = "no_sync",
-       .what = "backwards in which gradients are not reduced: none; all but the last one; all but "
-               "the last one for every second trained unit",
-       .low = 0,
-       .high = 2,
-       .values = {"none", "all_but_last", "every_second_unit"}},
-      {"input_gradient", "yes: the input requires a gradient", 0, 1, false, kSwitch},
-      {"shared_input", "yes: every layer adds an input that all microbatches share", 0, 1, false,
-       kSwitch},
+      on_off("in_flight", "yes: all forwards of a step come before its backwards"),
+      choice("no_sync",
+             "backwards in which gradients are not reduced: none; all but the last one; all but "
+             "the last one for every second trained unit",
+             {"none", "all_but_last", "every_second_unit"}),
+      on_off("input_gradient", "yes: the input requires a gradient"),
+      on_off("shared_input", "yes: every layer adds an input that all microbatches share"),
       {"thaw_step",
        "from this step on the first frozen unit is trained and the first trained one frozen; 0: "
        "never",
        0, 1000},
-      {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}},
-      {.name = "layout",
-       .what = "of a unit: each parameter by itself, copied out of a buffer (FSDP2); or one flat "
-               "parameter, gathered in place, of which the weights are views (FSDP1)",
-       .low = 0,
-       .high = 1,
-       .values = {"per_parameter", "flat"}},
-      {"backward_prefetch", "no: backward gathers each unit at its own turn, and none ahead", 0, 1,
-       false, kSwitch}};
+      choice("precision", "of parameters and activations", {"fp32", "bf16"}),
+      choice("layout",
+             "of a unit: each parameter by itself, copied out of a buffer (FSDP2); or one flat "
+             "parameter, gathered in place, of which the weights are views (FSDP1)",
+             {"per_parameter", "flat"}),
+      on_off("backward_prefetch",
+             "no: backward gathers each unit at its own turn, and none ahead")};
   const Params common{{"pattern", 0},        {"adapter_rank", 16}, {"reshard_after_forward", 1},
                       {"microbatches", 1},   {"in_flight", 0},     {"no_sync", 0},
                       {"input_gradient", 1}, {"shared_input", 0},  {"thaw_step", 0},
                       {"precision", 0},      {"layout", 0},        {"backward_prefetch", 1}};
-  const auto size = [&](Params own) {
-    own.insert(common.begin(), common.end());
-    return own;
-  };
-  s.sizes = {
-      // As the seed's test, wide enough that a unit is more than a granule; every other unit under
-      // no_sync.
-      {"smoke",
-       size({{"layers", 6}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}}),
-       {Mode::math, Mode::shapes}},
-      // The same with two units of each kind: for losses over a hundred steps.
-      {"losses",
-       size({{"layers", 4}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}}),
-       {Mode::math, Mode::shapes}},
-      {"seed_test",
-       size({{"layers", 6}, {"hidden", 5}, {"batch", 16}, {"adapter_rank", 2}}),
-       {Mode::math, Mode::shapes}},
-      // LoRA on a 7B: 26 units of 268 million parameters. A width that 2, 4 and 8 ranks divide into
-      // whole MiB, so that no block keeps a remainder and every statistic has a form.
-      {"seed",
-       size({{"layers", 26},
-             {"hidden", 16384},
-             {"batch", 2048},
-             {"pattern", 2},
-             {"input_gradient", 0},
-             {"precision", 1}}),
-       {Mode::shapes}},
-      // LoRA on a 70B: 64 units of 1.07 billion parameters, divisible as the seed's up to 64 ranks.
-      {"scale",
-       size({{"layers", 64},
-             {"hidden", 32768},
-             {"batch", 2048},
-             {"pattern", 2},
-             {"input_gradient", 0},
-             {"precision", 1}}),
-       {Mode::shapes},
-       true}};
-  s.variants = variants().list();
+  // As the seed's test, wide enough that a unit is more than a granule; every other unit under
+  // no_sync.
+  Params smoke{{"layers", 6}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}};
+  // The same with two units of each kind: for losses over a hundred steps.
+  Params losses = smoke;
+  losses["layers"] = 4;
+  Params seed_test{{"layers", 6}, {"hidden", 5}, {"batch", 16}, {"adapter_rank", 2}};
+  // LoRA on a 7B: 26 units of 268 million parameters. A width that 2, 4 and 8 ranks divide into
+  // whole MiB, so that no block keeps a remainder and every statistic has a form.
+  Params seed{{"layers", 26}, {"hidden", 16384},     {"batch", 2048},
+              {"pattern", 2}, {"input_gradient", 0}, {"precision", 1}};
+  // LoRA on a 70B: 64 units of 1.07 billion parameters, divisible as the seed's up to 64 ranks.
+  Params scale = seed;
+  scale["layers"] = 64;
+  scale["hidden"] = 32768;
+  for (Params* own : {&smoke, &losses, &seed_test, &seed, &scale})
+    own->insert(common.begin(), common.end());
+  const std::vector<Mode> both{Mode::math, Mode::shapes};
+  s.sizes = {{"smoke", smoke, both},
+             {"losses", losses, both},
+             {"seed_test", seed_test, both},
+             {"seed", seed, {Mode::shapes}},
+             {"scale", scale, {Mode::shapes}, true}};
+  variants().put_into(s, program);
   s.unfit = [](const Trial& trial) -> std::string {
-    if (trial["thaw_step"] > 0 && trial["thaw_step"] == trial.steps - 1) {
+    if (trial["thaw_step"] > 0 && trial["thaw_step"] == trial.steps - 1)
       return "the last step is the one that thaws, and makes optimizer state that is not at rest "
              "yet; set another thaw_step or more steps";
-    }
-    if (trial["layout"] != 0 && trial["microbatches"] > 1 && trial["in_flight"] != 0) {
+    if (trial["layout"] != 0 && trial["microbatches"] > 1 && trial["in_flight"] != 0)
       return "layout=flat: FSDP1's first backward of a step ends it for every unit, so that of a "
              "second forward finds nothing gathered; set in_flight=no or layout=per_parameter";
-    }
     if (trial["layout"] != 0 &&
-        trial["pattern"] == static_cast<std::int64_t>(FreezingPattern::mixed)) {
+        trial["pattern"] == static_cast<std::int64_t>(FreezingPattern::mixed))
       return "layout=flat: a flat parameter is frozen as a whole, and pattern=mixed freezes one of "
              "a unit's two weights; set another pattern or layout=per_parameter";
-    }
     const auto needed = trial.ranks * trial["microbatches"];
-    if (trial["batch"] < needed) {
+    if (trial["batch"] < needed)
       return "a batch of " + std::to_string(trial["batch"]) + " rows gives nothing to some of " +
              std::to_string(trial["microbatches"]) + " microbatches on " +
              std::to_string(trial.ranks) + " ranks; set batch=" + std::to_string(needed) +
              " or more";
-    }
     return "";
   };
   s.leave_out = leave_out;
-  s.make = [](const Trial& trial, const Variant& variant, World& world) {
-    return program(trial, variants()[variant.name], world);
-  };
   s.forms = forms;
   s.formed = kFormed;
   s.replay = replay;

@@ -85,15 +85,11 @@ Scenario fsdp_prefetch_scenario() {
       {"layers", "blocks, one sharded unit each", 1, 512, true},
       {"hidden", "width of every layer", 1, 65536, true},
       {"batch", "rows over all ranks; a rank gets batch / ranks of them", 1, 128},
-      {.name = "precision",
-       .what =
-           "of parameters; bf16: gradients are reduced in fp32; mixed: fp32 shards, gathered as "
-           "bf16, reduced in fp32",
-       .low = 0,
-       .high = 2,
-       .values = {"fp32", "bf16", "mixed"}},
-      {"reshard_after_forward", "no: parameters stay gathered from forward to backward", 0, 1,
-       false, kSwitch}};
+      choice("precision",
+             "of parameters; bf16: gradients are reduced in fp32; mixed: fp32 shards, gathered as "
+             "bf16, reduced in fp32",
+             {"fp32", "bf16", "mixed"}),
+      on_off("reshard_after_forward", "no: parameters stay gathered from forward to backward")};
   const auto size = [](std::int64_t layers, std::int64_t hidden, std::int64_t precision) {
     return Params{{"layers", layers},
                   {"hidden", hidden},

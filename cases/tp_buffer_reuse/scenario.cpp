@@ -165,7 +165,7 @@ Scenario tp_buffer_reuse_scenario() {
        "rounds of a step: forwards of the microbatches in flight, then their backwards, whose "
        "gradients are added to those of the rounds before",
        1, 64},
-      {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}}};
+      choice("precision", "of parameters and activations", {"fp32", "bf16"})};
   s.sizes = {{"smoke", size(2, 64, 96, 8, 8, 32, 2, 0), {Mode::math, Mode::shapes}},
              // A quarter of the operators: for losses over a hundred steps.
              {"losses", size(1, 64, 96, 8, 8, 32, 1, 0), {Mode::math, Mode::shapes}},
@@ -180,13 +180,10 @@ Scenario tp_buffer_reuse_scenario() {
               [](int ranks) {  // a head of keys and values a rank
                 return size(8, 16384, 53248, 128, std::max(8, ranks), 8192, 16, 1);
               }}};
-  s.variants = variants().list();
+  variants().put_into(s, program);
   s.unfit = unfit;
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
     return trial.ranks == 1 && variant.role == Role::control ? "one rank gathers nothing" : "";
-  };
-  s.make = [](const Trial& trial, const Variant& variant, World& world) {
-    return program(trial, variants()[variant.name], world);
   };
   s.forms = forms;
   s.replay = replay;

@@ -269,11 +269,9 @@ Scenario zero_bubble_detach_scenario() {
   s.story =
       "Zero bubble schedules compute a stage's input gradients first and its weight gradients "
       "later, in the pipeline's bubbles, so the first pass keeps the graph. Outputs and losses "
-      "that "
-      "are kept until the step ends, and hooks that refer to their parameter groups, hold every "
-      "microbatch's graph: activations that are never read again pile up with the microbatches, "
-      "and "
-      "with checkpointing every run again of a block adds to them.";
+      "that are kept until the step ends, and hooks that refer to their parameter groups, hold "
+      "every microbatch's graph: activations that are never read again pile up with the "
+      "microbatches, and with checkpointing every run again of a block adds to them.";
   s.parameters = {
       {"layers", "blocks of the model", 1, 1024, true},
       {"hidden", "width of the model", 8, 65536},
@@ -284,38 +282,26 @@ Scenario zero_bubble_detach_scenario() {
       {"sequence", "tokens of a sequence", 1, 1048576, true},
       {"microbatch", "sequences of a microbatch", 1, 64},
       {"microbatches", "microbatches of a step", 1, 256, true},
-      {.name = "schedule",
-       .what = "schedule of the pipeline",
-       .low = 0,
-       .high = 6,
-       .values = {"gpipe", "1f1b", "interleaved_1f1b", "zbh1", "zbh2", "interleaved_zb", "zbv"}},
+      choice("schedule", "schedule of the pipeline",
+             {"gpipe", "1f1b", "interleaved_1f1b", "zbh1", "zbh2", "interleaved_zb", "zbv"}),
       {"virtual_stages", "stages of a rank; more than one only where the schedule interleaves", 1,
        32},
-      {"checkpointing",
-       "blocks that are run again in backward",
-       0,
-       2,
-       false,
-       {"none", "every_second", "every"}},
-      {"precision", "of parameters and activations", 0, 1, false, {"fp32", "bf16"}},
-      {"block", "kind of the model's blocks", 0, 1, false, {"transformer", "mlp"}},
-      {"norm",
-       "RMSNorm: one fused operator, or of a bf16 model written out in single precision",
-       0,
-       1,
-       false,
-       {"fused", "floats"}},
-      {"habits",
-       "what PyTorch's pipelining code keeps besides. torch_2.6: inputs' gradients until the step "
-       "ends, weight gradients while the next ones are computed, the last stage's outputs merged; "
-       "a rank sends to itself. torch_2.5: besides, a stage's last input gradient until its next "
-       "backward. torch_2.11: as torch_2.6, but other outputs go with their last pass, inputs' "
-       "gradients of whole backwards when they are sent (1F1B: when the next is), captured "
-       "gradients are copied, and what a rank hands to itself stays",
-       0,
-       3,
-       false,
-       {"none", "torch_2.5", "torch_2.6", "torch_2.11"}}};
+      choice("checkpointing", "blocks that are run again in backward",
+             {"none", "every_second", "every"}),
+      choice("precision", "of parameters and activations", {"fp32", "bf16"}),
+      choice("block", "kind of the model's blocks", {"transformer", "mlp"}),
+      choice("norm",
+             "RMSNorm: one fused operator, or of a bf16 model written out in single precision",
+             {"fused", "floats"}),
+      choice("habits",
+             "what PyTorch's pipelining code keeps besides. torch_2.6: inputs' gradients until the "
+             "step ends, weight gradients while the next ones are computed, the last stage's "
+             "outputs merged; a rank sends to itself. torch_2.5: besides, a stage's last input "
+             "gradient until its next backward. torch_2.11: as torch_2.6, but other outputs go "
+             "with their last pass, inputs' gradients of whole backwards when they are sent (1F1B: "
+             "when the next is), captured gradients are copied, and what a rank hands to itself "
+             "stays",
+             {"none", "torch_2.5", "torch_2.6", "torch_2.11"})};
   const Params smoke{
       {"layers", 8},       {"hidden", 32},     {"ffn", 48},           {"heads", 4},
       {"kv_heads", 2},     {"vocabulary", 61}, {"sequence", 8},       {"microbatch", 1},
@@ -348,14 +334,11 @@ Scenario zero_bubble_detach_scenario() {
                 params["microbatches"] = std::max(16, ranks);
                 return params;
               }}};
-  s.variants = variants().list();
+  variants().put_into(s, program);
   s.drawn_fix = "release_after_input";
   s.unfit = unfit;
   s.leave_out = leave_out;
   s.unseen = unseen;
-  s.make = [](const Trial& trial, const Variant& variant, World& world) {
-    return program(trial, variants()[variant.name], world);
-  };
   s.forms = forms;
   s.formed = kFormed;
   s.statistic = Statistic::requested;
