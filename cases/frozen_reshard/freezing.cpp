@@ -1,5 +1,6 @@
 // Frozen units, step by step, and the units that reduce their gradients.
 #include <algorithm>
+#include <map>
 
 #include "cases/frozen_reshard/policy.h"
 
@@ -12,25 +13,17 @@ bool has_adapters(FreezingPattern pattern) {
 namespace {
 
 bool frozen_layer(FreezingPattern pattern, std::int64_t layer, std::int64_t layers) {
-  switch (pattern) {
-    case FreezingPattern::even:
-    case FreezingPattern::mixed:
-      return layer % 2 == 0;
-    case FreezingPattern::all_but_last:
-      return layer + 1 < layers;
-    case FreezingPattern::prefix:
-      return layer < layers / 2;
-    case FreezingPattern::suffix:
-      return layer >= layers - layers / 2;
-    case FreezingPattern::all_but_first:
-      return layer > 0;
-    case FreezingPattern::odd:
-      return layer % 2 == 1;
-    case FreezingPattern::adapters:
-    case FreezingPattern::nested_adapters:
-      break;
-  }
-  return true;
+  const bool even = layer % 2 == 0;
+  const std::map<FreezingPattern, bool> some{
+      {FreezingPattern::even, even},
+      {FreezingPattern::mixed, even},
+      {FreezingPattern::odd, !even},
+      {FreezingPattern::prefix, layer < layers / 2},
+      {FreezingPattern::suffix, layer >= layers - layers / 2},
+      {FreezingPattern::all_but_first, layer > 0},
+      {FreezingPattern::all_but_last, layer + 1 < layers}};
+  const auto found = some.find(pattern);
+  return found == some.end() || found->second;
 }
 
 }  // namespace
@@ -45,10 +38,7 @@ std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers) {
 }
 
 void thaw(std::vector<bool>& frozen) {
-  const auto first_frozen = std::ranges::find(frozen, true);
-  const auto first_trained = std::ranges::find(frozen, false);
-  *first_frozen = false;
-  *first_trained = true;
+  std::iter_swap(std::ranges::find(frozen, true), std::ranges::find(frozen, false));
 }
 
 std::vector<bool> synced_units(const std::vector<bool>& frozen, NoSync no_sync, bool last) {

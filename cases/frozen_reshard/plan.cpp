@@ -311,35 +311,29 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
   const auto& expected = planned(trial, variant, rank);
   const bool clocked = waits_for_clock(trial), control = variant.role == Role::control;
   std::vector<Expectation> all;
+  // An account of allocated bytes, within bounds where a clock decides which blocks are free.
+  const auto add = [&](const Expectation& one, const reference::Account& account, Bytes widest) {
+    append(all, clocked ? in_any_block(one, account, widest) : std::vector{one});
+  };
   for (const auto& m : expected.moments) {
-    if (clocked) {
-      append(all,
-             in_any_block(accounted_at(m.name, Statistic::allocated, m.allocated), m.allocated));
-      continue;
-    }
-    all.push_back(accounted_at(m.name, Statistic::allocated, m.allocated));
+    add(accounted_at(m.name, Statistic::allocated, m.allocated), m.allocated, 0);
+    if (clocked) continue;
     all.push_back(accounted_at(m.name, Statistic::requested, m.active));
     all.push_back(replayed_at(m.name, Statistic::allocated, m.bytes));
   }
-  if (control) return all;
   for (const auto& [phase, extents] : expected.predicted.phases) {
-    if (phase == "zero_grad") continue;
-    const bool backward = phase.starts_with("backward");
+    if (control || phase == "zero_grad") continue;
     const auto& accounts = expected.predicted.accounts.at(phase);
     if (clocked) {
       const auto& [highest, widest] = accounts.peaks.in_any_block;
-      append(all,
-             in_any_block(accounted(Statistic::allocated, phase, false, highest), highest, widest));
-      if (backward)
-        append(all, in_any_block(accounted(Statistic::allocated, phase, true, accounts.allocated),
-                                 accounts.allocated));
-      continue;
+      add(accounted(Statistic::allocated, phase, false, highest), highest, widest);
+    } else {
+      append(all, accounted(phase, accounts.peaks));
+      append(all, replayed(phase, extents, /*ends=*/false));
     }
-    append(all, accounted(phase, accounts.peaks));
-    append(all, replayed(phase, extents, /*ends=*/false));
-    if (!backward) continue;
-    all.push_back(accounted(Statistic::allocated, phase, true, accounts.allocated));
-    all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
+    if (!phase.starts_with("backward")) continue;
+    add(accounted(Statistic::allocated, phase, true, accounts.allocated), accounts.allocated, 0);
+    if (!clocked) all.push_back(replayed(Statistic::allocated, phase, true, extents[0].end));
   }
   return all;
 }

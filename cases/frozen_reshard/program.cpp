@@ -18,20 +18,18 @@ namespace {
 
 class LinearChain {
  public:
-  LinearChain(ShardedStep& step, const Setup& setup)
-      : step_(step), adapters_(setup.adapter_rank > 0), nested_(setup.nested), mixed_(setup.mixed) {
+  LinearChain(ShardedStep& step, const Setup& setup) : step_(step), setup_(setup) {
     const auto h = setup.hidden, r = setup.adapter_rank;
     const auto add = [&](const std::vector<ParameterShape>& shapes) {
       units_.push_back(std::make_unique<ShardedUnit>(step, shapes));
     };
     for (std::int64_t i = 0; i < setup.layers; ++i) {
       const auto layer = "layers." + std::to_string(i);
-      if (setup.mixed) {
-        add({{weight_name(2 * i), {h, h}}, {weight_name(2 * i + 1), {h, h}}});
-      } else {
-        add({{weight_name(i), {h, h}}});
-      }
-      if (adapters_)
+      std::vector<ParameterShape> weights;
+      for (auto k = i * setup.weights(); k < (i + 1) * setup.weights(); ++k)
+        weights.push_back({"layers." + std::to_string(k) + ".fc.weight", {h, h}});
+      add(weights);
+      if (r > 0)
         add({{layer + ".adapter_fc_a.weight", {r, h}}, {layer + ".adapter_fc_b.weight", {h, r}}});
     }
     const CategoryScope category("parameters");
@@ -49,15 +47,15 @@ class LinearChain {
       auto& unit = *units_[next++];
       const auto inputs = unit.pre_forward({x, shared_.empty() ? at::Tensor() : shared_[layer]});
       auto y = at::linear(inputs[0], unit[0]);
-      if (mixed_) y = at::linear(y, unit[1]);
+      if (setup_.mixed) y = at::linear(y, unit[1]);
       if (inputs[1].defined()) y = y + inputs[1];
-      if (!nested_) y = unit.post_forward(y);
-      if (adapters_) {
+      if (!setup_.nested) y = unit.post_forward(y);
+      if (setup_.adapter_rank > 0) {
         auto& adapter = *units_[next++];
-        const auto hooked = adapter.pre_forward(nested_ ? inputs[0] : x);
+        const auto hooked = adapter.pre_forward(setup_.nested ? inputs[0] : x);
         const auto z = adapter.post_forward(at::linear(at::linear(hooked, adapter[0]), adapter[1]));
         x = y + z;
-        if (nested_) x = unit.post_forward(x);
+        if (setup_.nested) x = unit.post_forward(x);
       } else {
         x = y;
       }
@@ -78,12 +76,8 @@ class LinearChain {
   std::vector<at::Tensor>& shared_inputs() { return shared_; }
 
  private:
-  static std::string weight_name(std::int64_t i) {
-    return "layers." + std::to_string(i) + ".fc.weight";
-  }
-
   ShardedStep& step_;
-  const bool adapters_, nested_, mixed_;
+  const Setup& setup_;
   std::vector<std::unique_ptr<ShardedUnit>> units_;
   std::vector<at::Tensor> shared_;
 };
