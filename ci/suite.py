@@ -77,7 +77,7 @@ class Place:
     def started(self, file, words):
         path = filter(None, (str(self.scratch), *(str(self.checkout / each) for each in (*self.path, Path(file).parent)), os.environ.get("PYTHONPATH")))
         return Tree([TIDEMARK, "exec", "--mode", self.mode, *self.flags, "--devices", self.devices(file), "--timeout", self.limit, "--", self.python, *words], self.scratch, {
-            "PYTHONPATH": ":".join(path), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
+            "PATH": f"{Path(self.python).parent}:{os.environ['PATH']}", "PYTHONPATH": ":".join(path), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
             "HF_HUB_OFFLINE": "1", "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"),
             **dict(self.variables(file))})
 
@@ -372,11 +372,17 @@ def scratch():
         yield Path(folder)
 
 
+def test_files(checkout, of_pytorch):
+    """A library's are those in folders `tests`, beside which programs of such names may lie; all of them if it has no such folder."""
+    patterns = FILES if of_pytorch else ("**/tests/**/test_*.py",)
+    found = {file for pattern in patterns for file in checkout.glob(pattern)} or set(checkout.glob("**/test_*.py"))
+    return sorted(str(file.relative_to(checkout)) for file in found)
+
+
 def main(chosen, report):
     checkout = chosen.suite.absolute()
     python, torch, of_pytorch = python_for(checkout, chosen.python)
-    files = sorted({str(file.relative_to(checkout)) for pattern in (FILES if of_pytorch else ("**/test_*.py",)) for file in checkout.glob(pattern)
-                    if chosen.files in str(file.relative_to(checkout))})
+    files = [file for file in test_files(checkout, of_pytorch) if chosen.files in file]
     if not files:
         stop(f"--suite {checkout}: has no test file" + (f" with '{chosen.files}' in its path" if chosen.files else ""), 2)
     with scratch() as folder:
