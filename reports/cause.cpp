@@ -9,6 +9,7 @@
 #include <regex>
 #include <utility>
 
+#include "harness/record/verdict_kind.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -62,14 +63,12 @@ struct Reason {
 /// baseline's had to; otherwise their text describes the figure and is no cause. Else what the
 /// verdict says itself.
 Reason reason(const TrialRecord& trial, const Verdict& verdict) {
-  const bool of_memory =
-      std::ranges::any_of(std::array{"memory/", "saving/", "trajectory/", "growth/", "rest/"},
-                          [&](const char* prefix) { return verdict.name.starts_with(prefix); });
-  if (!of_memory) return {verdict.variant, verdict.why};
+  const VerdictKind kind = kind_of(verdict);
+  if (!is_of_memory(kind)) return {verdict.variant, verdict.why};
   if (const VariantRecord* own = variant_in(trial, verdict.variant))
     if (const std::string why = shaped_by_capacity(*own); !why.empty())
       return {verdict.variant, why};
-  if (verdict.name.starts_with("saving/"))
+  if (kind == VerdictKind::saving)
     for (const VariantRecord& one : trial.variants)
       if (one.role == Role::baseline && !one.ranks.empty())
         if (const std::string why = shaped_by_capacity(one); !why.empty()) return {one.name, why};

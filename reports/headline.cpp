@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/record/verdict_kind.h"
 #include "reports/cause.h"
 #include "reports/units.h"
 
@@ -159,7 +160,7 @@ std::vector<ControlTally> control_tallies(const Report& report) {
       if (variant.role == Role::control) controls.try_emplace(variant.name);
     for (const Verdict& verdict : trial.verdicts) {
       const auto control = controls.find(verdict.variant);
-      if (control == controls.end() || !verdict.name.starts_with("control/")) continue;
+      if (control == controls.end() || kind_of(verdict) != VerdictKind::control) continue;
       const VariantRecord* ran = variant_in(trial, verdict.variant);
       if (verdict.status == Status::fail && ran != nullptr && ran_out_of_memory(*ran)) {
         control->second.why = "it ran out of memory";

@@ -7,6 +7,7 @@
 
 #include "harness/judge/counts.h"
 #include "harness/judge/saving.h"
+#include "harness/record/verdict_kind.h"
 
 namespace tidemark {
 namespace {
@@ -206,8 +207,9 @@ struct Judge {
     if (scenario.inspect) inspected = scenario.inspect(trial, *seen.variant, seen.record);
     // A baseline that leaks is judged by how much it leaks in a step instead.
     const bool leaks =
-        seen.variant->role == Role::baseline &&
-        std::ranges::any_of(inspected, [](const auto& v) { return v.name.starts_with("leak/"); });
+        seen.variant->role == Role::baseline && std::ranges::any_of(inspected, [](const auto& v) {
+          return kind_of(v) == VerdictKind::leak;
+        });
     if (!leaks) add(rest(seen));
     add(parity(seen));
     verdicts.push_back(races(seen));
@@ -227,9 +229,9 @@ struct Judge {
     return baseline->record.unheld;
   }
   void leave_open(const RankResult& seen, Verdict& verdict) const {
-    const bool of_both = verdict.name.starts_with("saving/");
-    const bool lags =
-        verdict.name.starts_with("trajectory/") || verdict.name.starts_with("memory/");
+    const VerdictKind kind = kind_of(verdict);
+    const bool of_both = kind == VerdictKind::saving;
+    const bool lags = kind == VerdictKind::trajectory || kind == VerdictKind::memory;
     const std::string why = of_both ? unheld(seen) : lags ? seen.record.unheld : "";
     if (!why.empty()) skip(verdict, why);
   }
@@ -240,7 +242,8 @@ struct Judge {
     verdict.unit = "verdicts";
     verdict.formula = "at least one verdict " + seen.variant->caught_by + "... fails for it";
     verdict.low = 1;
-    if (trial.mode == Mode::shapes && seen.variant->caught_by.starts_with("parity/")) {
+    if (trial.mode == Mode::shapes &&
+        verdict_kind(seen.variant->caught_by) == VerdictKind::parity) {
       skip(verdict, "needs numbers (--mode math)");
       return verdict;
     }

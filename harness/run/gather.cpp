@@ -4,6 +4,7 @@
 
 #include "harness/record/join.h"
 #include "harness/record/json.h"
+#include "harness/record/verdict_kind.h"
 
 namespace tidemark {
 namespace {
@@ -17,7 +18,7 @@ void merge_controls(std::vector<Verdict>& verdicts) {
     auto same = std::ranges::find_if(merged, [&](const Verdict& other) {
       return other.name == verdict.name && other.variant == verdict.variant;
     });
-    if (!verdict.name.starts_with("control/") || same == merged.end())
+    if (kind_of(verdict) != VerdictKind::control || same == merged.end())
       merged.push_back(verdict);
     else if (weight(verdict.status) > weight(same->status))
       *same = verdict;

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "harness/record/verdict_kind.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
 #include "reports/program/places.h"
@@ -167,7 +168,7 @@ class Comparer {
     if (before.error.empty() != after.error.empty()) {
       const bool broke = before.error.empty();
       covered_.insert(before.name);
-      turn(place, "error", broke ? "ran" : "error", broke ? "error" : "ran", after.error,
+      turn(place, kEndedEarly, broke ? "ran" : "error", broke ? "error" : "ran", after.error,
            broke ? Effect::regression : Effect::improvement, kInfinite);
       return;  // the figures of half a run say nothing
     }
@@ -300,10 +301,10 @@ class Comparer {
 
 /// The likely cause comes before its consequences.
 int order_of(const VerdictChange& turn) {
-  constexpr const char* kOrder[] = {"error", "trial", "failure/", "parity/", "race/", "memory/"};
-  for (std::size_t i = 0; i < std::size(kOrder); ++i)
-    if (turn.name.starts_with(kOrder[i])) return static_cast<int>(i);
-  return static_cast<int>(std::size(kOrder));
+  constexpr VerdictKind kOrder[] = {VerdictKind::failure, VerdictKind::parity, VerdictKind::race,
+                                    VerdictKind::memory};
+  if (turn.name == kEndedEarly) return -1;
+  return static_cast<int>(std::ranges::find(kOrder, verdict_kind(turn.name)) - kOrder);
 }
 
 }  // namespace

@@ -23,10 +23,13 @@ struct Place {
 enum class Effect { regression, improvement, changed };
 const char* name_of(Effect);
 
+/// The name of the change where a variant ended early.
+inline constexpr const char* kEndedEarly = "error";
+
 /// A verdict or a variant's end that came out differently.
 struct VerdictChange {
   Place place;
-  std::string name;           // of the verdict; "error" for a variant that ended early
+  std::string name;           // of the verdict; kEndedEarly for a variant
   std::string before, after;  // pass, fail, skip, absent; ran, error
   std::string why;
   Effect effect = Effect::changed;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "harness/record/fields.h"
+#include "harness/record/verdict_kind.h"
 #include "reports/overview.h"
 
 namespace tidemark {
@@ -230,14 +231,19 @@ std::vector<Metric> metrics_of(const AliveAtPeak& alive) {
 }
 
 std::optional<Metric> metric_of(const Verdict& verdict) {
-  const auto starts = [&](const char* prefix) { return verdict.name.starts_with(prefix); };
-  if (starts("saving/"))
-    return Metric{verdict.name, Kind::saving, Worse::down, verdict.unit, {verdict.measured}};
-  if (starts("parity/"))
-    return Metric{verdict.name, Kind::parity, Worse::up, verdict.unit, {verdict.measured}};
-  if (starts("cost/"))
-    return Metric{verdict.name, Kind::counters, Worse::up, verdict.unit, {verdict.measured}};
-  return std::nullopt;
+  const auto metric = [&](Kind kind, Worse worse) {
+    return Metric{verdict.name, kind, worse, verdict.unit, {verdict.measured}};
+  };
+  switch (kind_of(verdict)) {
+    case VerdictKind::saving:
+      return metric(Kind::saving, Worse::down);
+    case VerdictKind::parity:
+      return metric(Kind::parity, Worse::up);
+    case VerdictKind::cost:
+      return metric(Kind::counters, Worse::up);
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace tidemark
