@@ -19,10 +19,11 @@ class Reason:
 
 REASONS = (
     Reason("needs Triton", "The test compiles for the device, and this Python has no Triton.", message=r"working triton|No module named 'triton'|TritonMissing"),
-    Reason("downloads", "The test downloads a file, and tests have no network.", message=r"URLError|Temporary failure in name resolution|HTTPError|ConnectionError.*Max retries|OfflineMode|LocalEntryNotFound|couldn't connect to|Couldn't reach"),
+    Reason("downloads", "The test downloads a file, and tests have no network.", message=r"URLError|Temporary failure in name resolution|HTTPError|ConnectionError.*Max retries|OfflineMode|LocalEntryNotFound|couldn't connect to|Couldn't reach|is gated\. You must be authenticated"),
+    Reason("not in the source distribution", "The test reads a file that the source distribution of its library lacks.", message=r"FileNotFoundError: .*tests/test_\w+/.* does not exist"),
     Reason("compiles an extension", "The test compiles an extension, which wants CUDA's toolkit.", message=r"CUDA_HOME environment variable is not set|Ninja is required"),
     Reason("memory of the host", "The test computes on tensors of tens of GiB, which a GPU holds and this host does not.",
-           message=r"ended by SIGKILL|DefaultCPUAllocator: can't allocate memory", test=r"(?i)large|64bit"),
+           message=r"ended by SIGKILL|DefaultCPUAllocator: can't allocate memory", test=r"(?i)large|64bit|tied_weights_memory"),
     Reason("TF32's rounding", "The operands are rounded as tensor cores read them, and the numbers are those of that rounding, beyond the test's tolerance; a GPU may choose an "
            "engine without TF32.", message="Tensor-likes are not close", test=r"::test_Conv2d_dilated_cuda_tf32$"),
     Reason("computes for minutes", "The CPU computes for minutes what a GPU does in seconds, longer than the limit of a test.", message=r"did not end within",
