@@ -4,6 +4,7 @@ rules. Prints a line a check: "check NAME passed", or failed or refused with the
 import os
 import re
 import sys
+import time
 import traceback
 
 import torch
@@ -245,6 +246,19 @@ def collectives():
     dist.all_gather_object(objects, {"rank": rank})
     assert objects == [{"rank": r} for r in range(size)]
     dist.barrier()
+
+
+@check("ranks")
+def captured_collectives():
+    """A capture soon after collectives: PyTorch 2.4 to 2.6 wait for their watchdogs before they begin one."""
+    x, graph = torch.ones(4, device="cuda"), torch.cuda.CUDAGraph()
+    dist.all_reduce(x)
+    begun = time.monotonic()
+    with torch.cuda.graph(graph):
+        dist.all_reduce(x)
+    graph.replay()
+    equal(x, torch.full((4,), float(dist.get_world_size() ** 2)))
+    assert time.monotonic() - begun < 10, f"{time.monotonic() - begun:.0f} s"
 
 
 def expected(size, steps):

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <string_view>
 
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/interposed.h"
@@ -58,10 +59,21 @@ bool is_python(const void* caller) {
   return python != nullptr && library_of(caller) == library_of(python);
 }
 
-void pass(Ns duration, const void* caller) {
-  if (duration <= 0 || !has_driven_device() || syscall(SYS_gettid) != getpid() ||
-      !is_python(caller))
-    return;
+// PyTorch 2.4 to 2.6 do not begin a capture before the watchdogs of the process groups have seen
+// the end of every work, and sleep for 200 ms at a time until then.
+bool waits_for_watchdogs(const void* caller) {
+  thread_local const void* last = nullptr;  // most threads that sleep often do so in one place
+  thread_local bool waits = false;
+  if (caller == last) return waits;
+  last = caller;
+  Dl_info place{};
+  waits =
+      dladdr(caller, &place) != 0 && place.dli_sname &&
+      std::string_view(place.dli_sname).find("CUDAGraph13capture_begin") != std::string_view::npos;
+  return waits;
+}
+
+void pass(Ns duration) {
   settle_for_a_while();
   auto [e, lock] = locked_at_once();
   if (!drives_device(e)) return;
@@ -71,6 +83,11 @@ void pass(Ns duration, const void* caller) {
   e.now += duration;
   if (i.slept >= kAsleep) ++e.news;
   show_watchdogs_the_time(e);
+}
+
+void sleep_of_program(Ns duration, const void* caller) {
+  if (duration > 0 && has_driven_device() && syscall(SYS_gettid) == getpid() && is_python(caller))
+    pass(duration);
 }
 
 // When this thread last read the steady clock. Python adds the length of a sleep to that, and asks
@@ -94,7 +111,7 @@ Ns until(const timespec& end) {
 
 // In place of the C library's, for all libraries of the process.
 using tidemark::device::next;
-using tidemark::device::pass;
+using tidemark::device::sleep_of_program;
 
 EXPORTED int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const int error = tidemark::device::read_clock(clock, time);
@@ -107,16 +124,26 @@ EXPORTED int clock_nanosleep(clockid_t clock, int flags, const timespec* time, t
   static auto* const sleep = next<decltype(clock_nanosleep)>("clock_nanosleep", "GLIBC_2.17");
   const bool to_a_point = (flags & TIMER_ABSTIME) != 0;
   if (time && (!to_a_point || clock == CLOCK_MONOTONIC))
-    pass(to_a_point ? tidemark::device::until(*time) : tidemark::device::ns_of(*time),
-         __builtin_return_address(0));
+    sleep_of_program(to_a_point ? tidemark::device::until(*time) : tidemark::device::ns_of(*time),
+                     __builtin_return_address(0));
   return sleep(clock, flags, time, left);
+}
+
+EXPORTED int nanosleep(const timespec* time, timespec* left) {
+  static auto* const sleep = next<decltype(nanosleep)>("nanosleep", "GLIBC_2.2.5");
+  if (time && tidemark::device::has_driven_device() &&
+      tidemark::device::waits_for_watchdogs(__builtin_return_address(0))) {
+    tidemark::device::pass(tidemark::device::ns_of(*time));
+    tidemark::device::let_watchdogs_look();
+  }
+  return sleep(time, left);
 }
 
 // A select without files is time.sleep of Python before 3.11.
 EXPORTED int select(int files, fd_set* read, fd_set* write, fd_set* except, timeval* time) {
   static auto* const real = next<decltype(select)>("select", "GLIBC_2.2.5");
   if (files == 0 && time)
-    pass(time->tv_sec * tidemark::device::kSecond + time->tv_usec * 1000,
-         __builtin_return_address(0));
+    sleep_of_program(time->tv_sec * tidemark::device::kSecond + time->tv_usec * 1000,
+                     __builtin_return_address(0));
   return real(files, read, write, except, time);
 }

@@ -3,6 +3,8 @@
 // group. Two rules say what has ended meanwhile:
 //   A time.sleep of the program passes on the host's virtual clock, if its main thread sleeps and
 //   has given the device work.
+//   So does a sleep of PyTorch in which it waits for its watchdogs before it begins a capture; they
+//   look at their works then.
 //   Under lagging, where no time passes on the device, sleeps of a second together between two
 //   calls have the device drained for threads that give it no work, watchdogs among them.
 //   Where no thread has called for 20 s, outside an operator, it has drained for them too. No
