@@ -145,17 +145,26 @@ def grad_functions(tensor):
 
 
 def dropout():
-    """Between the layers: the masks follow the generator's state, backward has those of forward, and the share is right."""
+    """Between the layers: the masks follow cuDNN's state, which each call changes, backward has those of forward, and the share is right."""
     model, x = nn.LSTM(64, 64, 2, dropout=0.5).cuda(), torch.randn(5, 16, 64, device="cuda")
+    zeros = torch.zeros(2, 16, 64, device="cuda")
 
-    def run(seed):
-        torch.manual_seed(seed)
+    def new_state(seed):
+        return torch._cudnn_init_dropout_state(0.5, True, seed, dtype=torch.uint8, device="cuda")
+
+    def forward(leaf, state):
+        return torch._cudnn_rnn(leaf, model._flat_weights, 4, None, zeros, zeros, 2, 64, 0, 2, False, 0.5, True, False, [], state)[0]
+
+    def run(state):
         leaf = x.clone().requires_grad_()
-        y, _ = model(leaf)
+        y = forward(leaf, state)
         y.sum().backward()
         return y, leaf.grad
 
-    (y, g), (again, g_again), (other, _) = run(1), run(1), run(2)
+    state = new_state(1)
+    (y, g), (next_y, _), (again, g_again), (other, _) = run(state), run(state), run(new_state(1)), run(new_state(2))
+    if torch.equal(y, next_y) or torch.equal(model(x)[0], model(x)[0]):
+        differ.append("the next call drops the same")
     check("dropout, the same seed", y, again, 0)
     check("dropout, backward", g, g_again, 0)
     if torch.equal(y, other):
@@ -164,8 +173,7 @@ def dropout():
     v, e = torch.randn_like(x), 1e-2
     sums = []
     for sign in (1, -1):
-        torch.manual_seed(1)
-        sums.append(model(x + sign * e * v)[0].double().sum())
+        sums.append(forward(x + sign * e * v, new_state(1)).double().sum())
     check("dropout, differences", (sums[0] - sums[1]) / (2 * e), (g * v).double().sum(), 2e-2)
 
 

@@ -239,6 +239,7 @@ std::vector<std::size_t> silently_written(const std::string& name) {
       {"aten::native_batch_norm.out", {3, 4}},
       {"aten::cudnn_batch_norm", {3, 4}},
       {"aten::cudnn_batch_norm.out", {3, 4}},
+      {"aten::_cudnn_rnn", {15}},
       {"aten::batch_norm_gather_stats", {3, 4}},
       {"aten::batch_norm_gather_stats_with_counts", {3, 4}}};
   const auto found = all.find(name);
@@ -251,7 +252,6 @@ bool draws_silently(const std::string& name) {
                            "aten::_scaled_dot_product_efficient_attention",
                            "aten::_scaled_dot_product_cudnn_attention",
                            "aten::_cudnn_attention_forward",
-                           "aten::_cudnn_rnn",
                            "aten::_flash_attention_forward",
                            "aten::_efficient_attention_forward"};
   return names.count(name) != 0;

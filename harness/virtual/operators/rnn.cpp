@@ -99,18 +99,22 @@ Network network(const HostCall& call, std::size_t first) {
           .random = {}};
 }
 
-// Two words at the begin of the reserve, which only cuDNN reads: the state that the masks of
-// dropout come from.
-at::Tensor with_state(const at::Tensor& made, RandomState state) {
-  at::Tensor reserve = at::zeros(made.sizes(), at::kByte);
+// The state that the masks of dropout come from: two words at the begin of cuDNN's state of dropout
+// and of the reserve, which only cuDNN reads. Each call leaves another one for the next.
+void put_state(const at::Tensor& memory, RandomState state) {
   const std::uint64_t words[]{state.seed, state.offset};
-  TORCH_CHECK(reserve.nbytes() >= sizeof words, "_cudnn_rnn has no reserve for its dropout");
-  std::memcpy(reserve.data_ptr(), words, sizeof words);
-  return reserve;
+  TORCH_CHECK(memory.nbytes() >= sizeof words,
+              "_cudnn_rnn has no room for the state of its dropout");
+  std::memcpy(memory.data_ptr(), words, sizeof words);
 }
-RandomState state_in(const at::Tensor& reserve) {
+at::Tensor with_state(const at::Tensor& made, RandomState state) {
+  const at::Tensor memory = at::zeros(made.sizes(), at::kByte);
+  put_state(memory, state);
+  return memory;
+}
+RandomState state_in(const at::Tensor& memory) {
   std::uint64_t words[2]{};
-  std::memcpy(words, reserve.data_ptr(), sizeof words);
+  std::memcpy(words, memory.data_ptr(), sizeof words);
   return {words[0], words[1]};
 }
 
@@ -119,7 +123,10 @@ RandomState state_in(const at::Tensor& reserve) {
 //   -> (output, hy, cy, reserve, weight_buf)
 void rnn(HostCall& call) {
   Network n = network(call, 6);
-  n.random = call.random;
+  if (const at::Tensor state = tensor_at(call, 15); n.drops()) {
+    n.random = state_in(state);
+    put_state(state, {n.random.seed, n.random.offset + 1});
+  }
   const NetworkResults r =
       network_forward(n, accumulated(tensor_at(call, 0)), n.weights,
                       accumulated(tensor_at(call, 4)), accumulated(tensor_at(call, 5)));
@@ -183,8 +190,11 @@ void rnn_backward(HostCall& call) {
 // Its host code copies the weights into one buffer by operators, which compute by themselves.
 void flatten(HostCall& call) { give(call, at::Tensor()); }
 
-// cuDNN's generators are its own: their states are never read on the host.
-void dropout_state(HostCall& call) { give(call, at::Tensor()); }
+// _cudnn_init_dropout_state(dropout, train, dropout_seed, ...)
+void dropout_state(HostCall& call) {
+  const auto seed = static_cast<std::uint64_t>(call.stack[2].toInt());
+  give(call, with_state(call.outputs[0].toTensor(), {seed, 0}));
+}
 
 }  // namespace
 
