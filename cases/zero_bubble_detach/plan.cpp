@@ -38,7 +38,6 @@ class RankPlan : reference::Replay {
           resting_.push_back(autograd_.make({sizes_.microbatches * sizes_.tokens * 8, "rest"}));
     }
     for (const auto& stage : places) {
-      info_[stage.number] = stage;
       const bool all = sizes_.habits.hand_over != HandOver::moved;
       receive(inputs_, stage.number, !stage.first && (all || !stage.input_stays));
       receive(gradients_, stage.number, !stage.last && (all || !stage.output_stays));
@@ -102,7 +101,7 @@ class RankPlan : reference::Replay {
   void compute(const Action& action) {
     const int s = action.stage, m = action.microbatch;
     auto& stage = stages_.at(s);
-    const auto& info = info_.at(s);
+    const auto& info = stage.place();
     const auto gradient = [&] { return info.last ? Tensor() : gradients_.at({s, m}).take(); };
     // A result that goes to another rank is sent at once, and dropped; a gradient may stay until
     // the next.
@@ -128,16 +127,17 @@ class RankPlan : reference::Replay {
     }
   }
 
+  const StagePlace& last_place() const { return stages_.rbegin()->second.place(); }
+
   /// Its mean over the microbatches, or room for that of the rank that has it.
   void report_loss() {
     Tensor all;
-    const bool last = info_.rbegin()->second.last;
-    if (last) all = autograd_.make({std::int64_t{4} * sizes_.microbatches, "losses"});
+    if (last_place().last) all = autograd_.make({std::int64_t{4} * sizes_.microbatches, "losses"});
     autograd_.make({4, "loss"});
   }
 
   void merge_outputs() {
-    if (!sizes_.habits.outputs_merged || !info_.rbegin()->second.last) return;
+    if (!sizes_.habits.outputs_merged || !last_place().last) return;
     stages_.rbegin()->second.drop_losses();
     const auto logits = model_.tokens_by(sizes_.vocabulary, "logits");
     autograd_.make({sizes_.microbatches * logits, "merged"});
@@ -151,7 +151,6 @@ class RankPlan : reference::Replay {
   const Amount boundary_;  // a buffer for what travels
   Tensors resting_;
   std::map<int, StagePlan> stages_;
-  std::map<int, StagePlace> info_;
   std::map<Key, Arrival> inputs_, gradients_;
   Tensor sent_gradient_;
   std::vector<Residency> after_;

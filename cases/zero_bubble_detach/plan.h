@@ -67,6 +67,7 @@ class StagePlan {
   /// Outputs, losses and gradients of inputs go, and the cycles of hooks that were not cleaned.
   void end_step();
   void zero_gradients();
+  const StagePlace& place() const { return stage_; }
 
  private:
   /// One parameter's part of the weight pass. While a hook refers to it, it and the graph below its

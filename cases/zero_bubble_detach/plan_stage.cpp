@@ -141,14 +141,12 @@ void StagePlan::detach(int microbatch) {
 Tensors StagePlan::weight_run(const Groups& groups, Tensor& copy) {
   std::vector<NodePointer> starts, ends;
   Tensors gradients, copied;
-  std::vector<std::size_t> order;
   for (const auto& group : groups) {
     if (groups.size() > 1) group->node->next[0].reset();  // the way to the other groups
     starts.push_back(group->node);
     gradients.push_back(group->gradient);
     if (policy_.habits.captured_gradients_copied)
       copied.push_back(copy = autograd_.make(group->gradient->bytes));
-    order.push_back(group->parameter);
     ends.push_back(gradient_node(parameters_[group->parameter]));
     if (policy_.clean_hooks) {
       group->node.reset();
@@ -160,8 +158,8 @@ Tensors StagePlan::weight_run(const Groups& groups, Tensor& copy) {
   starts.clear();
   gradients.clear();
   copied.clear();
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    TensorModel& parameter = *parameters_[order[i]];
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    TensorModel& parameter = *parameters_[groups[i]->parameter];
     if (!parameter.gradient) parameter.gradient = std::exchange(weights[i], nullptr);
   }
   return weights;

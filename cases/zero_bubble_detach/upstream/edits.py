@@ -13,8 +13,7 @@ NO_CLEANING = [("_backward", "    for handle in handles:\n        handle.remove(
                ("_backward", '        del param_group["intermediates"]\n', ""),
                ("_backward", ('            del param_group["grads"]\n', '        del param_group["grads"]\n'), "")]
 VARIANTS = {"hook_cycle": NO_CLEANING, "hooks_alone": NO_DETACH, "hooks_detach_outputs_loss": NO_DETACH[1:],
-            "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": [],
-            "hooks_alone_keep_grads": NO_DETACH + NO_CLEANING[2:], "keep_grads": NO_CLEANING[2:]}
+            "hooks_detach_last": NO_DETACH[:1], "drop_grads_hooks": []}
 
 
 class Edited(SourceFileLoader):
