@@ -7,6 +7,7 @@
 
 #include "harness/record/file.h"
 #include "harness/record/string_table.h"
+#include "reports/snapshot/own_lists.h"
 #include "reports/snapshot/recording.h"
 #include "reports/snapshot/snapshot.h"
 #include "reports/snapshot/unpickle.h"
@@ -39,15 +40,15 @@ class Decoder {
       segments(*found);
       if (const auto traces = find(root, "device_traces")) devices(*traces);
       if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
-      if (const auto labels = find(root, "tidemark_labels")) {
-        out_.labelled = true;
-        labels_of(*labels);
-      }
-      if (const auto phases = find(root, "tidemark_phases")) phases_of(*phases);
-      if (const auto gathers = find(root, "tidemark_gathers")) gathers_of(*gathers);
-      if (const auto repeats = find(root, "tidemark_repeats")) repeats_of(*repeats);
-      if (const auto skipped = find(root, "tidemark_skipped")) skipped_of(*skipped);
-      if (const auto steps = find(root, "tidemark_left_steps")) left_steps_of(*steps);
+      out_.labelled = find(root, "tidemark_labels").has_value();
+      own_lists(out_, [&](const char* key, auto& list, const char* what, auto cells) {
+        rows(root, key, list, what, cells);
+      });
+      for (std::size_t i = 0; i < out_.gathers.size(); ++i)
+        if (const auto bytes = out_.gathers[i].shard_bytes; bytes < 0)
+          fail(fmt::format("tidemark_gathers[{}]: a shard of {} bytes", i, bytes));
+      std::ranges::stable_sort(out_.labels, {}, &TensorLabel::allocations);
+      std::ranges::stable_sort(out_.gathers, {}, &Gather::allocations);
       out_.failure = text(root, "tidemark_failure", "");
     }
     out_.modules = modules_.all();
@@ -230,74 +231,26 @@ class Decoder {
     });
   }
 
-  void labels_of(Id list) {
-    each(list, "tidemark_labels", Type::list, [&](Id row) {
-      const auto& cells = tree_.items(row);
-      if (cells.size() != 5 || tree_[cells[3]].type != Type::text ||
-          tree_[cells[4]].type != Type::text)
-        fail("is not a device, a count, an address, a kind and a name");
-      out_.labels.push_back({integer(cells[0], "device"), integer(cells[1], "allocations"),
-                             integer(cells[2], "address"), std::string(tree_.text_of(cells[3])),
-                             std::string(tree_.text_of(cells[4]))});
-    });
-    std::ranges::stable_sort(out_.labels, {}, &TensorLabel::allocations);
+  void cell(Id id, std::int64_t& value, bool& right) const {
+    right &= tree_[id].type == Type::integer;
+    value = tree_[id].integer;
   }
-
-  void phases_of(Id list) {
-    each(list, "tidemark_phases", Type::list, [&](Id row) {
-      const auto& cells = tree_.items(row);
-      if (cells.size() != 7 || tree_[cells[5]].type != Type::text)
-        fail("is not a device, two moments of two counts, a name and a step");
-      out_.phases.push_back({integer(cells[0], "device"),
-                             {integer(cells[1], "allocations"), integer(cells[2], "frees")},
-                             {integer(cells[3], "allocations"), integer(cells[4], "frees")},
-                             std::string(tree_.text_of(cells[5])),
-                             integer(cells[6], "step")});
-    });
+  void cell(Id id, std::string& value, bool& right) const {
+    right &= tree_[id].type == Type::text;
+    if (right) value = tree_.text_of(id);
   }
-
-  void gathers_of(Id list) {
-    each(list, "tidemark_gathers", Type::list, [&](Id row) {
-      const auto& cells = tree_.items(row);
-      if (cells.size() != 5) fail("is not a device, a count, two addresses and a size");
-      Gather gather{integer(cells[0], "device"), integer(cells[1], "allocations"),
-                    integer(cells[2], "output"), integer(cells[3], "shard"),
-                    integer(cells[4], "shard_bytes")};
-      if (gather.shard_bytes < 0) fail(fmt::format("a shard of {} bytes", gather.shard_bytes));
-      out_.gathers.push_back(gather);
-    });
-    std::ranges::stable_sort(out_.gathers, {}, &Gather::allocations);
-  }
-
-  void repeats_of(Id list) {
-    each(list, "tidemark_repeats", Type::list, [&](Id row) {
-      const auto& cells = tree_.items(row);
-      if (cells.size() != 3) fail("is not two steps and a count");
-      out_.repeats.push_back(
-          {integer(cells[0], "first"), integer(cells[1], "last"), integer(cells[2], "count")});
-    });
-  }
-
-  void skipped_of(Id list) {
-    each(list, "tidemark_skipped", Type::list, [&](Id row) {
-      const auto& cells = tree_.items(row);
-      if (cells.size() != 7) fail("is not a device, two steps, two counts and a moment");
-      out_.skipped.push_back({integer(cells[0], "device"),
-                              integer(cells[1], "first"),
-                              integer(cells[2], "last"),
-                              integer(cells[3], "count"),
-                              integer(cells[4], "events"),
-                              {integer(cells[5], "allocations"), integer(cells[6], "frees")}});
-    });
-  }
-
-  void left_steps_of(Id list) {
-    each(list, "tidemark_left_steps", Type::list, [&](Id row) {
-      const auto& cells = tree_.items(row);
-      if (cells.size() != 4) fail("is not a device, a step and a moment");
-      out_.left_steps.push_back({integer(cells[0], "device"),
-                                 integer(cells[1], "step"),
-                                 {integer(cells[2], "allocations"), integer(cells[3], "frees")}});
+  template <class Row>
+  void rows(Id root, const char* key, std::vector<Row>& all, const char* what, auto cells) {
+    const auto found = find(root, key);
+    if (!found) return;
+    each(*found, key, Type::list, [&](Id row) {
+      const auto& items = tree_.items(row);
+      cells(all.emplace_back(), [&](auto&... values) {
+        bool right = items.size() == sizeof...(values);
+        std::size_t i = 0;
+        if (right) (cell(items[i++], values, right), ...);
+        if (!right) fail(fmt::format("is not {}", what));
+      });
     });
   }
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <variant>
 
-#include "reports/snapshot/snapshot.h"
+#include "reports/snapshot/own_lists.h"
 #include "reports/trace.h"
 
 namespace tidemark {
@@ -194,7 +194,7 @@ class Writer {
     out_.end_dictionary();
     out_.key("external_annotations");
     out_.list(std::vector<int>(), [](int) {});
-    if (s_.labelled) write_labels();
+    if (s_.labelled) write_own_lists();
     out_.end_dictionary();
     return out_.take();
   }
@@ -268,29 +268,12 @@ class Writer {
     });
   }
 
-  void write_labels() {
-    out_.key("tidemark_labels");
-    out_.list(s_.labels, [&](const TensorLabel& l) {
-      row(l.device, l.allocations, l.address, l.kind, l.name);
-    });
-    out_.key("tidemark_phases");
-    out_.list(s_.phases, [&](const ProgramPhase& p) {
-      row(p.device, p.begin.allocations, p.begin.frees, p.end.allocations, p.end.frees, p.name,
-          p.step);
-    });
-    out_.key("tidemark_gathers");
-    out_.list(s_.gathers, [&](const Gather& g) {
-      row(g.device, g.allocations, g.output, g.shard, g.shard_bytes);
-    });
-    out_.key("tidemark_repeats");
-    out_.list(s_.repeats, [&](const RepeatedSteps& r) { row(r.first, r.last, r.count); });
-    out_.key("tidemark_skipped");
-    out_.list(s_.skipped, [&](const SkippedSteps& one) {
-      row(one.device, one.first, one.last, one.count, one.events, one.at.allocations, one.at.frees);
-    });
-    out_.key("tidemark_left_steps");
-    out_.list(s_.left_steps, [&](const LeftStep& one) {
-      row(one.device, one.step, one.at.allocations, one.at.frees);
+  void write_own_lists() {
+    own_lists(s_, [&](const char* key, const auto& list, const char*, auto cells) {
+      out_.key(key);
+      out_.list(list, [&](const auto& one) {
+        cells(one, [&](const auto&... values) { row(values...); });
+      });
     });
     out_.key("tidemark_failure"), out_.text(s_.failure);
   }
