@@ -25,12 +25,14 @@ struct Program {
     s.stacks = {{}, {0}, {1, 0}, {2, 3, 0}};
     s.modules = {"", "layers.3.mlp"};
     s.traces = {{}};
+    alloc(0, 100);  // a shard that stays
   }
   void alloc(int block, std::int64_t size, std::uint32_t stack = kForward) {
     s.traces[0].push_back(event(Action::alloc, block, size, stack, 1));
     ++allocations;
   }
-  void gather(int output, int shard) {
+  void gathered(int output, int shard = 0, std::uint32_t stack = kForward) {
+    alloc(output, 400, stack);
     s.gathers.push_back({0, allocations, at(output), at(shard), 100});
   }
   void free(int block, std::int64_t size) {
@@ -50,12 +52,9 @@ struct Program {
 
 TEST(Gathered, CountsBeyondItsShard) {
   Program p;
-  p.alloc(0, 100);
-  p.alloc(1, 400);
-  p.gather(1, 0);  // its shard stays
+  p.gathered(1);  // its shard stays
   p.alloc(2, 100);
-  p.alloc(3, 400);
-  p.gather(3, 2);
+  p.gathered(3, 2);
   p.free(2, 100);   // this shard goes
   p.alloc(4, 400);  // another activation
   p.backward({{4, 400}, {3, 400}, {1, 400}});
@@ -64,14 +63,10 @@ TEST(Gathered, CountsBeyondItsShard) {
 
 TEST(Gathered, IsWhatTheBackwardFrees) {
   Program p;
-  p.alloc(0, 100);
-  p.alloc(1, 400);  // a buffer that stays
-  p.gather(1, 0);
-  p.alloc(2, 400);  // freed in the forward
-  p.gather(2, 0);
+  p.gathered(1);  // a buffer that stays
+  p.gathered(2);  // freed in the forward
   p.free(2, 400);
-  p.alloc(3, 400);  // freed after the backward
-  p.gather(3, 0);
+  p.gathered(3);  // freed after the backward
   p.alloc(4, 8);
   p.backward({{4, 8}});
   p.free(3, 400);
@@ -80,14 +75,9 @@ TEST(Gathered, IsWhatTheBackwardFrees) {
 
 TEST(Gathered, TakesTheBackwardAtWhichItIsMost) {
   Program p;
-  p.alloc(0, 100);
-  p.alloc(1, 400);
-  p.gather(1, 0);
+  p.gathered(1);
   p.backward({{1, 400}});
-  for (int microbatch : {1, 2}) {
-    p.alloc(microbatch, 400);
-    p.gather(microbatch, 0);
-  }
+  for (int microbatch : {1, 2}) p.gathered(microbatch);
   p.backward({{1, 400}});
   p.backward({{2, 400}});
   EXPECT_EQ(p.text_of(), "800 of 900; 800 layers.*.mlp forward model.py:3");
@@ -95,9 +85,7 @@ TEST(Gathered, TakesTheBackwardAtWhichItIsMost) {
 
 TEST(Gathered, ACopyAlongAnotherDimensionCounts) {
   Program p;
-  p.alloc(0, 100);
-  p.alloc(1, 400);
-  p.gather(1, 0);
+  p.gathered(1);
   p.alloc(2, 400, kCopy);
   p.free(1, 400);
   p.backward({{2, 400}});
@@ -106,11 +94,8 @@ TEST(Gathered, ACopyAlongAnotherDimensionCounts) {
 
 TEST(Gathered, ParametersOfShardingAreNotInputs) {
   Program p;
-  p.alloc(0, 100);
-  p.alloc(1, 400, kShards);
-  p.gather(1, 0);
-  p.alloc(2, 400);
-  p.gather(2, 0);
+  p.gathered(1, 0, kShards);
+  p.gathered(2);
   p.s.labels = {{0, p.allocations, at(2), "parameters", "layers.3.mlp.w"}};
   p.backward({{1, 400}, {2, 400}});
   EXPECT_EQ(p.text_of(), "0 of 900");
@@ -118,7 +103,6 @@ TEST(Gathered, ParametersOfShardingAreNotInputs) {
 
 TEST(Gathered, IsUnknownWithoutABackward) {
   Program p;
-  p.alloc(0, 100);
   EXPECT_EQ(p.text_of(), "? of 0");
 }
 
