@@ -7,23 +7,10 @@
 #include <iterator>
 
 #include "harness/virtual/device/attributes.h"
-#include "harness/virtual/device/library_call.h"
 #include "harness/virtual/device/modelled.h"
+#include "harness/virtual/stubs/handle.h"
 
 namespace {
-
-enum Status { success = 0, invalid_value = 3 };
-
-struct Handle {
-  tidemark::device::StreamHandle stream = nullptr;
-};
-
-int compute(Handle* handle, const char* name) {
-  if (!handle) return invalid_value;
-  if (tidemark::device::refused(name)) return not_supported;
-  tidemark::device::enqueue(handle->stream, name, {});
-  return success;
-}
 
 // cudaDataType: real and complex, float and double.
 std::size_t size_of(int type) { return type == 0 ? 4 : type == 5 ? 16 : 8; }
@@ -224,13 +211,10 @@ int give(std::size_t* on_device, std::size_t* on_host, const Workspace& workspac
 
 }  // namespace
 
-STUB(int, cusolverDnCreate)(Handle** handle) {
-  if (!handle) return invalid_value;
-  return *handle = new Handle, success;
-}
+STUB(int, cusolverDnCreate)(Handle** handle) { return make_handle(handle); }
 STUB(int, cusolverDnDestroy)(Handle* handle) { return delete handle, success; }
 STUB(int, cusolverDnSetStream)(Handle* handle, tidemark::device::StreamHandle stream) {
-  return handle ? (handle->stream = stream, success) : invalid_value;
+  return set_stream(handle, stream);
 }
 // Parameters change no workspace here: they are not looked at.
 static int make(void** parameters) { return *parameters = std::malloc(1), success; }
@@ -247,21 +231,22 @@ STUB(int, cusolverDnXgesvdjSetTolerance)(void*, double) { return success; }
 STUB(int, cusolverDnXsyevjSetSortEig)(void*, int) { return success; }
 
 using Long = std::int64_t;
+// Functions of 64 bits, for every type of `type`. (make_stubs.py looks for the names behind STUB.)
+#define SIZE_64(workspace, ...)                                      \
+  (Handle*, __VA_ARGS__, std::size_t * device, std::size_t * host) { \
+    return give(device, host, (workspace).of(complex_of(type), n));  \
+  }
 STUB(int, cusolverDnXpotrf_bufferSize)
-(Handle*, void*, int, Long n, int type, const void*, Long, int, std::size_t* device,
- std::size_t* host) {
-  return give(device, host, potrf(n).of(complex_of(type), n));
-}
+SIZE_64(potrf(n), void*, int, Long n, int type, const void*, Long, int)
 STUB(int, cusolverDnXgeqrf_bufferSize)
-(Handle*, void*, Long, Long n, int type, const void*, Long, int, const void*, int,
- std::size_t* device, std::size_t* host) {
-  return give(device, host, geqrf(n, size_of(type)).of(complex_of(type), n));
-}
+SIZE_64(geqrf(n, size_of(type)), void*, Long, Long n, int type, const void*, Long, int, const void*,
+        int)
 STUB(int, cusolverDnXsyevd_bufferSize)
-(Handle*, void*, int, int, Long n, int type, const void*, Long, int, const void*, int,
- std::size_t* device, std::size_t* host) {
-  return give(device, host, syevd(n, size_of(type)).of(complex_of(type), n));
-}
+SIZE_64(syevd(n, size_of(type)), void*, int, int, Long n, int type, const void*, Long, int,
+        const void*, int)
+STUB(int, cusolverDnXgeev_bufferSize)
+SIZE_64(geev(n, size_of(type)), void*, int, int, Long n, int type, const void*, Long, int,
+        const void*, int, const void*, Long, int, const void*, Long, int)
 STUB(int, cusolverDnXsyevBatched_bufferSize)
 (Handle*, void*, int, int, Long n, int type, const void*, Long, int, const void*, int,
  std::size_t* device, std::size_t* host, Long batch) {
@@ -273,77 +258,38 @@ STUB(int, cusolverDnXsytrs_bufferSize)
   return give(device, host,
               {static_cast<double>(n * columns) * static_cast<double>(size_of(type))});
 }
-STUB(int, cusolverDnXgeev_bufferSize)
-(Handle*, void*, int, int, Long n, int type, const void*, Long, int, const void*, int, const void*,
- Long, int, const void*, Long, int, std::size_t* device, std::size_t* host) {
-  return give(device, host, geev(n, size_of(type)).of(complex_of(type), n));
-}
 
 // The functions of a letter: single, double, and complex of both (libraries.json, "by_hand"). They
 // count in elements of `unit` bytes.
-#define SIZES(t, unit, orthogonal, multiply, symmetric, jacobi)                                    \
-  STUB(int, cusolverDn##t##potrf_bufferSize)                                                       \
-  (Handle*, int, int n, void*, int, int* size) {                                                   \
-    return give(size, unit, potrf(n).of(#orthogonal[0] == 'u' ? unit : 0, n));                     \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##getrf_bufferSize)                                                       \
-  (Handle*, int, int n, void*, int, int* size) {                                                   \
-    return give(size, unit, getrf(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##geqrf_bufferSize)                                                       \
-  (Handle*, int, int n, void*, int, int* size) {                                                   \
-    return give(size, unit, geqrf(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##sytrf_bufferSize)                                                       \
-  (Handle*, int n, void*, int, int* size) {                                                        \
-    return give(size, unit, sytrf(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##gesvd_bufferSize)                                                       \
-  (Handle*, int m, int n, int* size) {                                                             \
-    return give(size, unit, gesvd(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));            \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##orthogonal##_bufferSize)                                                \
-  (Handle*, int m, int n, int, const void*, int, const void*, int* size) {                         \
-    return give(size, unit, orgqr(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));            \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##multiply##_bufferSize)                                                  \
-  (Handle*, int, int, int m, int n, int k, const void*, int, const void*, const void*, int,        \
-   int* size) {                                                                                    \
-    return give(size, unit, ormqr(m, n, k, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));         \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##symmetric##_bufferSize)                                                 \
-  (Handle*, int, int, int n, const void*, int, const void*, int* size) {                           \
-    return give(size, unit, syevd(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##jacobi##_bufferSize)                                                    \
-  (Handle*, int, int, int n, const void*, int, const void*, int* size, void*) {                    \
-    return give(size, unit, syevj(n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));               \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##jacobi##Batched_bufferSize)                                             \
-  (Handle*, int, int, int n, const void*, int, const void*, int* size, void*, int batch) {         \
-    return give(size, unit, syev_batched(n, unit, batch).of(#orthogonal[0] == 'u' ? unit : 0, n)); \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##gesvdj_bufferSize)                                                      \
-  (Handle*, int, int, int m, int n, const void*, int, const void*, const void*, int, const void*,  \
-   int, int* size, void*) {                                                                        \
-    return give(size, unit, gesvdj(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));           \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##gesvdjBatched_bufferSize)                                               \
-  (Handle*, int, int m, int n, const void*, int, const void*, const void*, int, const void*, int,  \
-   int* size, void*, int) {                                                                        \
-    return give(size, unit, gesvdj(m, n, unit).of(#orthogonal[0] == 'u' ? unit : 0, n));           \
-  }                                                                                                \
-  STUB(int, cusolverDn##t##gesvdaStridedBatched_bufferSize)                                        \
-  (Handle*, int, int, int m, int n, const void*, int, long long, const void*, long long,           \
-   const void*, int, long long, const void*, int, long long, int* size, int batch) {               \
-    return give(size, unit, gesvda(m, n, #orthogonal[0] == 'u', batch));                           \
+#define SIZE(t, complex, unit, name, workspace, ...) \
+  STUB(int, cusolverDn##t##name##_bufferSize)        \
+  (Handle*, __VA_ARGS__) { return give(size, unit, (workspace).of(complex, n)); }
+#define SIZES(t, unit, c, orthogonal, multiply, symmetric, jacobi)                              \
+  SIZE(t, c, unit, potrf, potrf(n), int, int n, void*, int, int* size)                          \
+  SIZE(t, c, unit, getrf, getrf(n, unit), int, int n, void*, int, int* size)                    \
+  SIZE(t, c, unit, geqrf, geqrf(n, unit), int, int n, void*, int, int* size)                    \
+  SIZE(t, c, unit, sytrf, sytrf(n, unit), int n, void*, int, int* size)                         \
+  SIZE(t, c, unit, gesvd, gesvd(m, n, unit), int m, int n, int* size)                           \
+  SIZE(t, c, unit, orthogonal, orgqr(m, n, unit), int m, int n, int, const void*, int,          \
+       const void*, int* size)                                                                  \
+  SIZE(t, c, unit, multiply, ormqr(m, n, k, unit), int, int, int m, int n, int k, const void*,  \
+       int, const void*, const void*, int, int* size)                                           \
+  SIZE(t, c, unit, symmetric, syevd(n, unit), int, int, int n, const void*, int, const void*,   \
+       int* size)                                                                               \
+  SIZE(t, c, unit, jacobi, syevj(n, unit), int, int, int n, const void*, int, const void*,      \
+       int* size, void*)                                                                        \
+  SIZE(t, c, unit, jacobi##Batched, syev_batched(n, unit, batch), int, int, int n, const void*, \
+       int, const void*, int* size, void*, int batch)                                           \
+  SIZE(t, c, unit, gesvdj, gesvdj(m, n, unit), int, int, int m, int n, const void*, int,        \
+       const void*, const void*, int, const void*, int, int* size, void*)                       \
+  SIZE(t, c, unit, gesvdjBatched, gesvdj(m, n, unit), int, int m, int n, const void*, int,      \
+       const void*, const void*, int, const void*, int, int* size, void*, int)                  \
+  STUB(int, cusolverDn##t##gesvdaStridedBatched_bufferSize)                                     \
+  (Handle*, int, int, int m, int n, const void*, int, long long, const void*, long long,        \
+   const void*, int, long long, const void*, int, long long, int* size, int batch) {            \
+    return give(size, unit, gesvda(m, n, c > 0, batch));                                        \
   }
-SIZES(S, 4, orgqr, ormqr, syevd, syevj)
-SIZES(D, 8, orgqr, ormqr, syevd, syevj)
-SIZES(C, 8, ungqr, unmqr, heevd, heevj)
-SIZES(Z, 16, ungqr, unmqr, heevd, heevj)
-
-// Every function that decomposes, multiplies or solves (libraries.json, "computed").
-#define COMPUTED(name)                                         \
-  extern "C" [[gnu::visibility("default")]] int name(Handle*); \
-  int name(Handle* handle) { return compute(handle, #name); }
+SIZES(S, 4, 0, orgqr, ormqr, syevd, syevj)
+SIZES(D, 8, 0, orgqr, ormqr, syevd, syevj)
+SIZES(C, 8, 8, ungqr, unmqr, heevd, heevj)
+SIZES(Z, 16, 16, ungqr, unmqr, heevd, heevj)

@@ -4,18 +4,14 @@
 
 #include <new>
 
-#include "harness/virtual/device/library_call.h"
 #include "harness/virtual/device/modelled.h"
+#include "harness/virtual/stubs/handle.h"
 
 namespace {
 
-enum Status { success = 0, invalid_value = 3 };
 enum { index_32 = 2, csr_alg1 = 4 };
 enum { real_float = 0, real_half = 2, real_bfloat = 14 };  // cudaDataType
 
-struct Handle {
-  tidemark::device::StreamHandle stream = nullptr;
-};
 // A matrix or a vector, dense or sparse.
 struct Matrix {
   std::int64_t rows = 0, columns = 0, entries = 0;
@@ -32,13 +28,6 @@ int drop(Matrix* matrix) { return delete matrix, success; }
 int batch(Matrix* matrix, int count) {
   if (!matrix || count < 1) return invalid_value;
   return matrix->batch = count, success;
-}
-
-int compute(Handle* handle, const char* name) {
-  if (!handle) return invalid_value;
-  if (tidemark::device::refused(name)) return not_supported;
-  tidemark::device::enqueue(handle->stream, name, {});
-  return success;
 }
 
 std::int64_t parts(std::int64_t entries, std::int64_t each) { return (entries + each - 1) / each; }
@@ -94,13 +83,10 @@ int refuse_product() {
 
 }  // namespace
 
-STUB(int, cusparseCreate)(Handle** handle) {
-  if (!handle) return invalid_value;
-  return *handle = new Handle, success;
-}
+STUB(int, cusparseCreate)(Handle** handle) { return make_handle(handle); }
 STUB(int, cusparseDestroy)(Handle* handle) { return delete handle, success; }
 STUB(int, cusparseSetStream)(Handle* handle, tidemark::device::StreamHandle stream) {
-  return handle ? (handle->stream = stream, success) : invalid_value;
+  return set_stream(handle, stream);
 }
 STUB(int, cusparseGetStream)(Handle* handle, tidemark::device::StreamHandle* stream) {
   return handle && stream ? (*stream = handle->stream, success) : invalid_value;
@@ -211,8 +197,3 @@ STUB(int, cusparseSpGEMM_compute)
   return success;
 }
 STUB(int, cusparseSpGEMM_copy)(Handle* handle) { return compute(handle, "SpGEMM"); }
-
-// Every product (libraries.json, "computed").
-#define COMPUTED(name)                                         \
-  extern "C" [[gnu::visibility("default")]] int name(Handle*); \
-  int name(Handle* handle) { return compute(handle, #name); }
