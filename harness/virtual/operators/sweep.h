@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/ivalue.h>
 
 #include <functional>
 #include <string>
@@ -34,10 +35,12 @@ std::vector<Case> host_value_cases();
 void add(std::vector<Case>& cases, const char* name, Tensors inputs,
          std::function<Tensors(const Tensors&)> run, bool values = true, bool vary = true);
 
-/// Operators by their names in PyTorch's schemas, of these inputs and the defaults of all other
-/// arguments. A label may have a word after the name (`lerp.Tensor`).
+/// Operators by their names in PyTorch's schemas, of these inputs, then these constants, and the
+/// defaults of all other arguments. A label may have a word after the name (`lerp.Tensor`).
 void add_named(std::vector<Case>& cases, const Tensors& inputs,
-               const std::vector<std::string>& labels, bool values = true, bool vary = true);
+               const std::vector<std::string>& labels,
+               const std::vector<c10::IValue>& constants = {}, bool values = true,
+               bool vary = true);
 /// Three forms of each: into a new tensor, in place, into a given tensor.
 void add_forms(std::vector<Case>& cases, const Tensors& inputs,
                const std::vector<std::string>& names);

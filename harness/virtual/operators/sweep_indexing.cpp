@@ -14,7 +14,7 @@ std::vector<Case> indexing_cases() {
   add_named(cases, {x}, {"rot90", "tril", "tril_", "triu_", "ones_like", "zeros_like"});
   add_named(cases, {b}, {"nonzero", "argwhere"});
   add_named(cases, {x},
-            {"uniform_", "normal_", "bernoulli_", "exponential_", "cauchy_", "log_normal_"},
+            {"uniform_", "normal_", "bernoulli_", "exponential_", "cauchy_", "log_normal_"}, {},
             /*values=*/false, /*vary=*/false);
   CALL("index", IN(x, i), t[0].index({t[1]}));
   CALL("index.two", IN(x, i, below(4, {5})), t[0].index({t[1], t[2]}));

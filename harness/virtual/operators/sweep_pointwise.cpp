@@ -58,39 +58,26 @@ std::vector<Case> pointwise_cases() {
   add_named(cases, {u, j.to(at::kFloat)},
             {"special_chebyshev_polynomial_t", "special_hermite_polynomial_h",
              "special_laguerre_polynomial_l"});
-  CALL("eq.Scalar", IN(x), at::eq(t[0], 0.25));
-  CALL("ne.Scalar", IN(x), at::ne(t[0], 0.25));
-  CALL("lt.Scalar", IN(x), at::lt(t[0], 0.25));
-  CALL("le.Scalar", IN(x), at::le(t[0], 0.25));
-  CALL("gt.Scalar", IN(x), at::gt(t[0], 0.25));
-  CALL("ge.Scalar", IN(x), at::ge(t[0], 0.25));
+  add_named(cases, {x},
+            {"eq.Scalar", "ne.Scalar", "lt.Scalar", "le.Scalar", "gt.Scalar", "ge.Scalar"}, {0.25});
+  add_named(cases, {x}, {"add.Scalar", "pow.Tensor_Scalar"}, {3});
+  add_named(cases, {x}, {"mul.Scalar", "pow_.Scalar", "round.decimals", "fill_"}, {2});
+  add_named(cases, {x}, {"clamp_min", "clamp_max", "clamp_min_", "clamp_max_"}, {0});
+  add_named(cases, {x}, {"clamp", "clamp_"}, {-0.5, 0.5});
+  add_named(cases, {x, y}, {"lerp.Scalar", "lerp_.Scalar"}, {0.3});
+  add_named(cases, {x, normal({5})}, {"prelu", "copy_.broadcast"});
+  add_named(cases, {x, y, u}, {"addcmul", "addcmul_", "addcdiv", "addcdiv_"}, {0.5});
+  add_named(cases, {x, b}, {"masked_fill", "masked_fill_"}, {7});
+  add_named(cases, {y, x}, {"hardshrink_backward", "softshrink_backward"}, {0.5});
   CALL("add.broadcast", IN(x, normal({5})), at::add(t[0], t[1], 2.5));
-  CALL("add.Scalar", IN(x), at::add(t[0], 3));
   CALL("add.host_scalar", IN(x), at::add(t[0], at::scalar_tensor(3)));
   CALL("add_.Tensor", IN(x, y), t[0].add_(t[1], -1));
   CALL("add.mixed", IN(i, y), at::add(t[0], t[1]));
   CALL("div.mode", IN(x, v), at::div(t[0], t[1], "floor"));
   CALL("div_.mode", IN(x, v), t[0].div_(t[1], "trunc"));
-  CALL("mul.Scalar", IN(x), t[0] * 2);
-  CALL("pow.Tensor_Scalar", IN(x), t[0].pow(3));
   CALL("pow.Scalar", IN(x), at::pow(2, t[0]));
-  CALL("pow_.Scalar", IN(x), t[0].pow_(2));
-  CALL("addcmul", IN(x, y, u), at::addcmul(t[0], t[1], t[2], 0.5));
-  CALL("addcmul_", IN(x, y, u), t[0].addcmul_(t[1], t[2], 0.5));
-  CALL("addcdiv", IN(x, y, u), at::addcdiv(t[0], t[1], t[2], 0.5));
-  CALL("addcdiv_", IN(x, y, u), t[0].addcdiv_(t[1], t[2], 0.5));
-  CALL("lerp.Scalar", IN(x, y), at::lerp(t[0], t[1], 0.3));
-  CALL("lerp_.Scalar", IN(x, y), t[0].lerp_(t[1], 0.3));
   CALL("where", IN(b, x, y), at::where(t[0], t[1], t[2]));
   CALL("where.Scalar", IN(b, x), at::where(t[0], t[1], 2.0));
-  CALL("clamp", IN(x), at::clamp(t[0], -0.5, 0.5));
-  CALL("clamp_", IN(x), t[0].clamp_(-0.5, 0.5));
-  CALL("clamp_min", IN(x), at::clamp_min(t[0], 0));
-  CALL("clamp_max", IN(x), at::clamp_max(t[0], 0));
-  CALL("clamp_min_", IN(x), t[0].clamp_min_(0));
-  CALL("clamp_max_", IN(x), t[0].clamp_max_(0));
-  CALL("masked_fill", IN(x, b), at::masked_fill(t[0], t[1], 7));
-  CALL("masked_fill_", IN(x, b), t[0].masked_fill_(t[1], 7));
   CALL("masked_fill_.Tensor", IN(x, b, at::scalar_tensor(3.5)), t[0].masked_fill_(t[1], t[2]));
   CALL("masked_scatter_", IN(x, b, y), t[0].masked_scatter_(t[1], t[2]));
   CALL("gelu.tanh", IN(x), at::gelu(t[0], "tanh"));
@@ -99,15 +86,11 @@ std::vector<Case> pointwise_cases() {
   CALL("leaky_relu_backward", IN(y, x), at::leaky_relu_backward(t[0], t[1], 0.01, false));
   CALL("elu_backward", IN(y, x), at::elu_backward(t[0], 1, 1, 1, false, t[1]));
   CALL("hardtanh_backward", IN(y, x), at::hardtanh_backward(t[0], t[1], -1, 1));
-  CALL("hardshrink_backward", IN(y, x), at::hardshrink_backward(t[0], t[1], 0.5));
-  CALL("softshrink_backward", IN(y, x), at::softshrink_backward(t[0], t[1], 0.5));
   CALL("softplus_backward", IN(y, x), at::softplus_backward(t[0], t[1], 1, 20));
-  CALL("prelu", IN(x, normal({5})), at::prelu(t[0], t[1]));
   CALL("logit", IN(u), at::logit(t[0], 1e-3));
   CALL("logit_backward", IN(y, u), at::logit_backward(t[0], t[1], 1e-3));
   CALL("glu", IN(normal({3, 6})), at::glu(t[0]));
   CALL("glu_backward", IN(normal({3, 3}), normal({3, 6})), at::glu_backward(t[0], t[1], -1));
-  CALL("round.decimals", IN(x), at::round(t[0], 2));
   CALL("polygamma", IN(u), at::polygamma(1, t[0]));
   CALL("mvlgamma", IN(u + 2), at::mvlgamma(t[0], 2));
   CALL("special_zeta", IN(u + 1, v), at::special_zeta(t[0], t[1]));
@@ -119,11 +102,9 @@ std::vector<Case> pointwise_cases() {
   CALL("_fft_r2c", IN(x), at::_fft_r2c(t[0], {1}, 0, true));
   CALL("_fft_c2c", IN(at::complex(x, y)), at::_fft_c2c(t[0], {0, 1}, 0, true));
   CALL("_fft_c2r", IN(at::complex(x, y)), at::_fft_c2r(t[0], {1}, 2, 2 * (t[0].size(1) - 1)));
-  CALL("fill_", IN(x), t[0].fill_(4));
   CALL("fill_.Tensor", IN(x, at::scalar_tensor(2.5)), t[0].fill_(t[1]));
   CALL("to.half", IN(x), t[0].to(at::kHalf));
   CALL("to.long", IN(x), t[0].to(at::kLong));
-  CALL("copy_.broadcast", IN(x, normal({5})), t[0].copy_(t[1]));
   CALL("frexp", IN(x), std::get<0>(at::frexp(t[0])));
   return cases;
 }

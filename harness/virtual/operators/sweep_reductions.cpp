@@ -8,40 +8,28 @@ std::vector<Case> reduction_cases() {
   add_named(
       cases, {x},
       {"sum", "mean", "prod", "max", "min", "aminmax", "argmin", "norm", "median", "nanmedian"});
+  const std::vector<std::int64_t> second{1};
+  add_named(cases, {x},
+            {"prod.dim_int", "max.dim", "argmax", "cumsum", "cumsum_", "cumprod", "logcumsumexp",
+             "cummax", "cummin", "sort", "argsort", "median.dim", "softmax"},
+            {1});
+  add_named(cases, {x}, {"nansum", "amax", "logsumexp"}, {second});
+  add_named(cases, {x}, {"std", "var_mean", "std_mean"}, {second, 1});
+  add_named(cases, {x}, {"topk", "kthvalue"}, {2, 1});
   add_named(cases, {b}, {"sum.bool", "all", "any"});
   CALL("sum.dim", IN(x), t[0].sum(at::IntArrayRef{0, 2}, true));
   CALL("sum.dtype", IN(x), t[0].sum({1}, false, at::kDouble));
-  CALL("nansum", IN(x), at::nansum(t[0], {1}));
   CALL("mean.dim", IN(x), t[0].mean({1}, true));
-  CALL("prod.dim_int", IN(x), t[0].prod(1));
-  CALL("amax", IN(x), at::amax(t[0], {1}));
   CALL("amin", IN(x), at::amin(t[0], {0, 1}, true));
-  TUPLE("max.dim", IN(x), t[0].max(1));
   TUPLE("min.dim", IN(x), t[0].min(1, true));
-  CALL("argmax", IN(x), t[0].argmax(1));
   CALL("all.dim", IN(b), t[0].all(1));
   CALL("any.dim", IN(b), t[0].any(0, true));
-  CALL("std", IN(x), at::std(t[0], at::OptionalIntArrayRef({1}), 1));
   CALL("var", IN(x), at::var(t[0], at::OptionalIntArrayRef({0, 2}), 0, true));
-  TUPLE("var_mean", IN(x), at::var_mean(t[0], at::OptionalIntArrayRef({1}), 1));
-  TUPLE("std_mean", IN(x), at::std_mean(t[0], at::OptionalIntArrayRef({1}), 1));
   CALL("norm.dim", IN(x), t[0].norm(2, {1}));
   CALL("linalg_vector_norm", IN(x), at::linalg_vector_norm(t[0], 3, at::OptionalIntArrayRef({1})));
-  CALL("logsumexp", IN(x), at::logsumexp(t[0], {1}));
-  CALL("cumsum", IN(x), t[0].cumsum(1));
-  CALL("cumsum_", IN(x), t[0].cumsum_(1));
-  CALL("cumprod", IN(x), t[0].cumprod(1));
-  CALL("logcumsumexp", IN(x), at::logcumsumexp(t[0], 1));
-  TUPLE("cummax", IN(x), at::cummax(t[0], 1));
-  TUPLE("cummin", IN(x), at::cummin(t[0], 1));
   CALL("count_nonzero", IN(b), at::count_nonzero(t[0], at::IntArrayRef{1}));
   CALL("trace", IN(m), t[0].trace());
-  TUPLE("sort", IN(x), t[0].sort(1));
   TUPLE("sort.descending", IN(x), t[0].sort(std::optional<bool>(true), 0, true));
-  CALL("argsort", IN(x), at::argsort(t[0], 1, false));
-  TUPLE("topk", IN(x), t[0].topk(2, 1));
-  TUPLE("kthvalue", IN(x), at::kthvalue(t[0], 2, 1));
-  TUPLE("median.dim", IN(x), at::median(t[0], 1));
   CALL("renorm", IN(x), at::renorm(t[0], 2, 0, 1));
   CALL("dist", IN(x, normal({4, 6, 3})), at::dist(t[0], t[1]));
   CALL("cdist", IN(m, normal({3, 7})), at::cdist(t[0], t[1]));
@@ -49,7 +37,6 @@ std::vector<Case> reduction_cases() {
   CALL("histc.range", IN(x), at::histc(t[0], 5));
   CALL("bincount", IN(i.flatten()), at::bincount(t[0]));
   CALL("bincount.weights", IN(i.flatten(), normal({24})), at::bincount(t[0], t[1], 30));
-  CALL("_softmax", IN(x), at::softmax(t[0], 1));
   CALL("_log_softmax", IN(x), at::log_softmax(t[0], -1));
   CALL("_softmax_backward_data", IN(x, at::softmax(x, 1)),
        at::_softmax_backward_data(t[0], t[1], 1, t[1].scalar_type()));
@@ -65,7 +52,7 @@ std::vector<Case> reduction_cases() {
        at::mm_out(const_cast<at::Tensor&>(t[2]), t[0], t[1]));
   CALL("mm.empty", IN(normal({0, 7}), normal({7, 4})), at::mm(t[0], t[1]));
   CALL("mm.empty_inner", IN(normal({5, 0}), normal({0, 4})), at::mm(t[0], t[1]));
-  CALL("bmm", IN(a3, b3), at::bmm(t[0], t[1]));
+  add_named(cases, {a3, b3}, {"bmm", "matmul"});
   CALL("baddbmm", IN(normal({2, 3, 5}), a3, b3), at::baddbmm(t[0], t[1], t[2], 0.5, 2));
   CALL("baddbmm_", IN(normal({2, 3, 5}), a3, b3), t[0].baddbmm_(t[1], t[2]));
   CALL("addmm", IN(normal({5, 4}), m, normal({7, 4})), at::addmm(t[0], t[1], t[2], 0.5, 2));
@@ -78,7 +65,6 @@ std::vector<Case> reduction_cases() {
   CALL("dot", IN(v, normal({7})), at::dot(t[0], t[1]));
   CALL("vdot", IN(v, normal({7})), at::vdot(t[0], t[1]));
   CALL("outer", IN(v, w), at::outer(t[0], t[1]));
-  CALL("matmul", IN(a3, b3), at::matmul(t[0], t[1]));
   CALL("einsum", IN(a3, b3), at::einsum("bij,bjk->bik", {t[0], t[1]}));
   CALL("linear", IN(normal({2, 3, 7}), m, w), at::linear(t[0], t[1], t[2]));
   CALL("_addmm_activation", IN(w, normal({3, 7}), normal({7, 5})),
