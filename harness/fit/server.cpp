@@ -1,16 +1,14 @@
 #include "harness/fit/server.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <thread>
 
 #include "harness/device/linked_device.h"
 #include "harness/exec/program.h"
+#include "harness/ranks/processes.h"
 
 namespace tidemark {
 namespace {
@@ -37,25 +35,11 @@ void Server::start(const std::string& python, const std::vector<std::string>& fl
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(),
                {"--", python, linked_folder() / "python" / "tidemark_server.py", place, python});
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const std::string log = folder / "server.log";
-  const pid_t parent = getpid();
-  process_ = fork();
-  if (process_ == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(3);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_DFL);
-    const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    dup2(output, 1), dup2(output, 2);
-    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
-    setenv("TIDEMARK_EXEC_SERVES", (folder / "environment").c_str(), 1);
-    execv(argv[0], argv.data());
-    _exit(3);
-  }
-  if (process_ < 0) process_ = 0;
+  process_ = start_process({.name = "server",
+                            .argv = words,
+                            .environment = {{"TIDEMARK_EXEC_SERVES", folder / "environment"}},
+                            .log = folder / "server.log"},
+                           /*own_group=*/true);
   for (const auto until = std::chrono::steady_clock::now() + kLongest;
        process_ != 0 && std::chrono::steady_clock::now() < until;
        std::this_thread::sleep_for(kPause)) {

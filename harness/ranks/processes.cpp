@@ -1,5 +1,6 @@
 #include "harness/ranks/processes.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -48,31 +49,6 @@ std::vector<pid_t> children() {
   return found;
 }
 
-// A process of several has a group of its own; one alone stays in the terminal's.
-pid_t start(const Start& what, bool own_group) {
-  const pid_t parent = getpid(), child = fork();
-  if (child < 0)
-    throw UsageError("no further process can be started: " + std::string(std::strerror(errno)));
-  if (own_group) setpgid(child, child);
-  if (child > 0) return child;
-  for (const int signal : signals) {
-    struct sigaction before {};
-    sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::signal(signal, SIG_DFL);
-  }
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(3);
-  for (const auto& [name, value] : what.environment) setenv(name.c_str(), value.c_str(), 1);
-  if (!what.server.empty()) run_served(what.server, what.argv);
-  std::vector<char*> argv;
-  argv.reserve(what.argv.size() + 1);
-  for (const std::string& word : what.argv) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execv(argv[0], argv.data());
-  std::fprintf(stderr, "error: %s cannot be started: %s\n", argv[0], std::strerror(errno));
-  _exit(2);
-}
-
 int code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -88,6 +64,35 @@ std::string text_of(int status) {
 int cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+pid_t start_process(const Start& what, bool own_group) {
+  const pid_t parent = getpid(), child = fork();
+  if (child < 0)
+    throw UsageError("no further process can be started: " + std::string(std::strerror(errno)));
+  if (own_group) setpgid(child, child);
+  if (child > 0) return child;
+  for (const int signal : signals) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::signal(signal, SIG_DFL);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(3);
+  for (const auto& [name, value] : what.environment) setenv(name.c_str(), value.c_str(), 1);
+  if (!what.log.empty()) {
+    const int output = open(what.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    dup2(output, 1), dup2(output, 2);
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+  }
+  if (!what.server.empty()) run_served(what.server, what.argv);
+  std::vector<char*> argv;
+  argv.reserve(what.argv.size() + 1);
+  for (const std::string& word : what.argv) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  std::fprintf(stderr, "error: %s cannot be started: %s\n", argv[0], std::strerror(errno));
+  _exit(2);
 }
 
 ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool together,
@@ -128,7 +133,7 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
         std::filesystem::remove(note(ready->second, ".ready"));
       } else if (next < starts.size()) {
         const Start& one = starts[next++];
-        const pid_t child = start(one, groups);
+        const pid_t child = start_process(one, groups);
         running[child] = one.name;
         if (one.limit > 0) limits[child] = Clock::now() + std::chrono::seconds(one.limit);
       } else {

@@ -2,6 +2,8 @@
 // signals, end.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -16,6 +18,7 @@ struct Start {
   std::map<std::string, std::string> environment;
   int limit = 0;         // seconds after which it is asked to end; 0: none
   std::string server{};  // socket of a process that has imported torch (served.h); empty: none
+  std::string log{};     // file of its output, and it reads nothing; empty: those of this process
 };
 
 /// The end of all of them.
@@ -30,6 +33,10 @@ struct ProcessesEnd {
 
 /// The cores that this process may use.
 int cores();
+
+/// Starts a process, which ends with this one. `own_group`: one of several; one alone stays in the
+/// terminal's group. Throws UsageError where no process can be started.
+pid_t start_process(const Start& what, bool own_group);
 
 /// Starts all of them, `at_once` at a time, and waits. A process that waits for another one has the
 /// file `NAME.waits` in the folder `notes` and is not counted; nor is one with `NAME.ready`, which
