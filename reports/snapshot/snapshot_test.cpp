@@ -124,6 +124,22 @@ TEST(Snapshots, GathersAreReadAndWrongOnesAreOneLine) {
   EXPECT_THAT(why(with("[[0,1,512,2,-1]]")), HasSubstr("a shard of -1 bytes"));
 }
 
+TEST(Snapshots, HaveTheListsOfExecAsRows) {
+  Snapshot made;
+  made.labelled = true;
+  made.phases = {{0, {1, 2}, {3, 4}, "forward", 5}};
+  made.repeats = {{1, 2, 3}};
+  made.skipped = {{0, 1, 2, 3, 4, {5, 6}}};
+  made.left_steps = {{0, 1, {2, 3}}};
+  const std::string text = snapshot_json(made);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["tidemark_phases"].dump(), "[[0,1,2,3,4,\"forward\",5]]");
+  EXPECT_EQ(json["tidemark_repeats"].dump(), "[[1,2,3]]");
+  EXPECT_EQ(json["tidemark_skipped"].dump(), "[[0,1,2,3,4,5,6]]");
+  EXPECT_EQ(json["tidemark_left_steps"].dump(), "[[0,1,2,3]]");
+  EXPECT_EQ(snapshot_json(parse_snapshot(text, "x")), text);
+}
+
 TEST(Snapshots, ATraceThatBeganInTheMiddle) {
   Snapshot s = small();
   s.traces[0].erase(s.traces[0].begin(), s.traces[0].begin() + 3);
