@@ -4,8 +4,8 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <ranges>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
@@ -20,26 +20,29 @@ using torch::autograd::edge_list;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-/// Every node that `root` leads to, each behind all that it leads to itself.
+/// Every node that `root` leads to, in the order of discovery.
 std::vector<Node*> graph_of(Node* root) {
   std::vector<Node*> all{root};
   std::unordered_set<Node*> seen{root};
   for (std::size_t i = 0; i < all.size(); ++i)
     for (const Edge& edge : all[i]->next_edges())
       if (Node* next = edge.function.get(); next && seen.insert(next).second) all.push_back(next);
-  std::ranges::stable_sort(all, {}, &Node::topological_nr);
   return all;
 }
 
-/// `unused`: nodes on the way to the input that the weight pass does not run.
+/// `unused`: nodes on the way to the input that the weight pass does not run, in the order of
+/// discovery.
 ParameterGroups split(Node* root, Node* input, const std::vector<Node*>& parameters,
                       std::vector<Node*>& unused) {
-  std::unordered_set<Node*> on_the_way{input};
+  std::unordered_set<Node*> on_the_way{input}, idle;
   std::unordered_map<Node*, std::vector<std::size_t>> led_to;  // parameters beside the way
   for (std::size_t i = 0; i < parameters.size(); ++i) led_to[parameters[i]] = {i};
   std::map<std::size_t, std::shared_ptr<ParameterGroup>> joins;
   std::size_t joined = 0;
-  for (Node* node : graph_of(root)) {
+  const std::vector<Node*> all = graph_of(root);
+  std::vector<Node*> inner_first = all;  // each behind all that it leads to
+  std::ranges::stable_sort(inner_first, {}, &Node::topological_nr);
+  for (Node* node : inner_first) {
     auto group = std::make_shared<ParameterGroup>();
     for (std::size_t i = 0; i < node->next_edges().size(); ++i) {
       Node* next = node->next_edge(i).function.get();
@@ -51,7 +54,7 @@ ParameterGroups split(Node* root, Node* input, const std::vector<Node*>& paramet
     if (!on_the_way.contains(node)) {
       if (!group->parameters.empty()) led_to[node] = group->parameters;
     } else if (group->parameters.empty()) {
-      unused.push_back(node);
+      idle.insert(node);
     } else {
       group->intermediate = node->getptr();
       std::ranges::sort(group->parameters);
@@ -59,6 +62,8 @@ ParameterGroups split(Node* root, Node* input, const std::vector<Node*>& paramet
       joined += group->parameters.size();
     }
   }
+  std::ranges::copy_if(all, std::back_inserter(unused),
+                       [&](Node* node) { return idle.contains(node); });
   if (joins.size() != joined)
     throw std::logic_error("a parameter joins the way to the input of its stage twice");
   ParameterGroups groups;
@@ -110,7 +115,7 @@ InputGradient backward_input(const Edge& root, const at::Tensor& root_gradient,
   if (pass.clean_hooks)
     for (const auto& group : result.groups) remove_hook(*group);
   if (pass.release)
-    for (Node* node : unused | std::views::reverse) node->release_variables();
+    for (Node* node : unused) node->release_variables();
   return result;
 }
 
