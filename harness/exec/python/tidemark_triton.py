@@ -6,7 +6,9 @@ interpreter runs the same Python function on the same memory, which is the host'
 import ctypes
 import functools
 import importlib.util
+import itertools
 import os
+import traceback
 
 measuring = 0  # measurements under way: their results are not read
 
@@ -21,11 +23,15 @@ class Suspended:
         ctypes.CDLL(None).tidemark_device_suspend_data(-1)
 
 
-def is_computed():
-    """A kernel in a CUDA graph would have to be computed at each launch of the graph: it is refused, as before."""
+def is_captured():
     import torch
 
-    return measuring == 0 and not torch.cuda.is_current_stream_capturing()
+    return measuring == 0 and torch.cuda.is_current_stream_capturing()
+
+
+def is_computed():
+    """Whether a kernel is computed when it is launched."""
+    return measuring == 0 and not is_captured()
 
 
 @functools.cache
@@ -53,12 +59,61 @@ def compute(function, grid, words, named):
                            "without numbers") from error
 
 
+captured = {}  # what the kernels in CUDA graphs compute, by number
+numbers = itertools.count(1)
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+def compute_captured(number):
+    try:
+        captured[number]()
+    except Exception:
+        traceback.print_exc()  # the launch of the graph fails
+        return 1
+    return 0
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def forget_captured(number):
+    captured.pop(number, None)
+
+
+def by_address(value):
+    """A tensor's memory, which is the host's in mode math, without the tensor: a graph keeps none."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(value.size(), value.stride())) if value.numel() else 0
+    if extent == 0:
+        return torch.empty(value.size(), dtype=value.dtype)
+    memory = (ctypes.c_char * (extent * value.element_size())).from_address(value.data_ptr())
+    return torch.frombuffer(memory, dtype=value.dtype, count=extent).as_strided(value.size(), value.stride())
+
+
+def capture(name, launch, arguments):
+    """A kernel becomes part of a CUDA graph: each launch of the graph computes it. `arguments()`: those of compute(), after the launch."""
+    platform, number = ctypes.CDLL(None), next(numbers)
+    platform.tidemark_device_begin_operator(name.encode())
+    try:
+        with Suspended():
+            done = launch()
+        function, grid, words, named = arguments()
+        captured[number] = functools.partial(compute, function, grid, [by_address(word) for word in words], {key: by_address(value) for key, value in named.items()})
+        platform.tidemark_device_capture_effect(compute_captured, ctypes.c_void_p(number), forget_captured)
+    finally:
+        platform.tidemark_device_end_operator(ctypes.c_uint64(0))
+    return done
+
+
 def compute_kernels(module, run):
     """`module` is triton.runtime.jit."""
     run(module)
     launch = module.JITFunction.run
 
     def run_and_compute(self, *words, grid, warmup, **named):
+        if not warmup and is_captured():
+            return capture(self.fn.__name__, lambda: launch(self, *words, grid=grid, warmup=False, **named), lambda: (self.fn, grid, words, named))
         if warmup or not is_computed():
             return launch(self, *words, grid=grid, warmup=warmup, **named)
         with Suspended():
@@ -99,15 +154,23 @@ def compute_inductor(module, run):
     launch = tuner.run
 
     def run_and_compute(self, *words, stream, benchmark_run=False, **named):
-        if benchmark_run or not is_computed():
+        def start():
+            return launch(self, *words, stream=stream, **named)
+
+        def arguments():
+            config = self.launchers[0].config
+            if self.fn.fn is None:  # compiled by another process
+                self.fn = self._reload_kernel().fn
+            own, grid = self._interpret_args_grid(words, config)
+            return self.fn.fn, grid, own, {**named, **config.kwargs}
+
+        if benchmark_run or measuring:
             return launch(self, *words, stream=stream, benchmark_run=benchmark_run, **named)
+        if is_captured():
+            return capture(self.fn.__name__, start, arguments)
         with Suspended():
-            done = launch(self, *words, stream=stream, **named)
-        config = self.launchers[0].config
-        if self.fn.fn is None:  # compiled by another process
-            self.fn = self._reload_kernel().fn
-        words, grid = self._interpret_args_grid(words, config)
-        compute(self.fn.fn, grid, words, {**named, **config.kwargs})
+            done = start()
+        compute(*arguments())
         return done
 
     tuner.run = run_and_compute

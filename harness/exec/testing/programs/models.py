@@ -110,6 +110,18 @@ def llama(**more):
     return LlamaForCausalLM(LlamaConfig(vocab_size=500, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, **more)).bfloat16()
 
 
+def reduce_overhead():
+    """transformers: compiled, with steps that are CUDA graphs from the third on."""
+    model = torch.compile(llama(hidden_size=64, intermediate_size=128).cuda(), mode="reduce-overhead")
+
+    def batch():
+        torch.compiler.cudagraph_mark_step_begin()
+        x = tokens(500, 2, 16)
+        return model(input_ids=x, labels=x).loss
+
+    train(model, batch, 4)
+
+
 def qlora():
     """bitsandbytes and peft: weights in NF4, adapters, and AdamW in 8 bits, whose states lie in managed memory from 100,000 elements on."""
     import bitsandbytes as bnb
