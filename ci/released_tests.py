@@ -32,7 +32,7 @@ TESTS = (
     Tests("test/test_cuda.py", only=MEMORY),
     Tests("test/test_cuda.py", only=MEMORY, alloc_conf="expandable_segments:True"),  # as test_cuda_expandable_segments.py does
     Tests("tests/nn/data_parallel/test_fsdp_memory.py"),
-    Tests("torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py", mode="known"),  # math refuses Triton's kernels
+    Tests("torchtitan/experiments/graph_trainer/tests/test_sac_peak_memory.py", mode="known"),
     *(Tests(f"src/accelerate/test_utils/scripts/{name}.py", script=True)
       for name in ("test_script", "test_ops", "test_sync", "test_ddp_comm_hook", "test_distributed_data_loop", "external_deps/test_peak_memory_usage")))
 

@@ -77,7 +77,8 @@ class Place:
     def started(self, file, words):
         path = filter(None, (str(self.scratch), *(str(self.checkout / each) for each in (*self.path, Path(file).parent)), os.environ.get("PYTHONPATH")))
         return Tree([TIDEMARK, "exec", "--mode", self.mode, *self.flags, "--devices", self.devices(file), "--timeout", self.limit, "--", self.python, *words], self.scratch, {
-            "PATH": f"{Path(self.python).parent}:{os.environ['PATH']}", "PYTHONPATH": ":".join(path), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
+            "PATH": f"{Path(self.python).parent}:{os.environ['PATH']}", "PYTHONPATH": ":".join(path),
+            "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
             "HF_HUB_OFFLINE": "1", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(max(300, self.limit)),
             "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"),
             **dict(self.variables(file))})

@@ -27,7 +27,7 @@ struct Parameter {
   /// The names of low, low + 1, ... high, which users write and read; empty: a number.
   std::vector<std::string> values = {};
 };
-/// A parameter whose values have names, of which the first is 0.
+/// A parameter with named values; the first one is 0.
 inline Parameter choice(std::string name, std::string what, std::vector<std::string> values) {
   const auto high = std::ssize(values) - 1;
   return {std::move(name), std::move(what), 0, high, false, std::move(values)};

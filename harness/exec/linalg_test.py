@@ -209,7 +209,7 @@ for m, n, k in (256, 128, 512), (200, 400, 256), (64, 256, 384), (512, 512, 512)
 
 
 def case_blocks():
-    """Products of MXFP8 and of NVFP4, whose blocks have scales of their own, and of blocks of 1 x 128 and 128 x 128 with scales in float."""
+    """Products with scales by block: MXFP8, NVFP4, and scales in float for blocks of 1 x 128 and 128 x 128."""
     said = python("torch.manual_seed(0)" + BLOCKS, "--gpu", "b200-180g", "--mode", "math").ends(0)
     said.check(said.out.split() == ["True", "True"], said.out)
     said = python("torch.manual_seed(0)" + OF_128, "--gpu", "h100-80g", "--mode", "math").ends(0)

@@ -65,26 +65,19 @@ def compiled(source):
         return ctypes.CDLL(library).tidemark_each
 
 
-def on_host(torch, tensor):
-    """The tensor's own memory, which is the host's in mode math."""
-    storage = tensor.untyped_storage()
-    memory = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
-    return torch.frombuffer(memory, dtype=tensor.dtype, count=storage.nbytes() // tensor.element_size()).as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-
-
 def compute(torch, code, name, by_reference, tensors, results, scalars):
     common = results[0].dtype
     kind = torch.float32 if common in (torch.float16, torch.bfloat16) else common
     if not all(type(value) in SCALARS for value in scalars.values()) or str(kind)[6:] not in NAMES:
         raise NotImplementedError(f"values of {common}, or of {', '.join(type(value).__name__ for value in scalars.values())}")
     each = compiled(source_of(code, name, NAMES[str(kind)[6:]], len(tensors), len(results), by_reference, [SCALARS[type(value)][0] for value in scalars.values()]))
-    ins = [on_host(torch, tensor).to(common).to(kind).expand(results[0].shape).contiguous() for tensor in tensors]
+    ins = [tidemark_triton.on_host(tensor).to(common).to(kind).expand(results[0].shape).contiguous() for tensor in tensors]
     outs = [torch.empty(results[0].shape, dtype=kind, device="cpu") for _ in results]
     values = [SCALARS[type(value)][1](value) for value in scalars.values()]
     addresses = (ctypes.c_void_p * len(ins + outs))(*(tensor.data_ptr() for tensor in ins + outs))
     each(ctypes.c_int64(results[0].numel()), addresses, (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values)))
     for result, out in zip(results, outs):
-        on_host(torch, result).copy_(out)
+        tidemark_triton.on_host(result).copy_(out)
 
 
 def compute_kernels(torch):

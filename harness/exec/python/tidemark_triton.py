@@ -78,17 +78,21 @@ def forget_captured(number):
     captured.pop(number, None)
 
 
-def by_address(value):
-    """A tensor's memory, which is the host's in mode math, without the tensor: a graph keeps none."""
+def on_host(tensor):
+    """A tensor of the CPU on the memory of this one, which is the host's in mode math. It does not keep the memory."""
     import torch
 
-    if not isinstance(value, torch.Tensor):
-        return value
-    extent = 1 + sum((size - 1) * stride for size, stride in zip(value.size(), value.stride())) if value.numel() else 0
-    if extent == 0:
-        return torch.empty(value.size(), dtype=value.dtype)
-    memory = (ctypes.c_char * (extent * value.element_size())).from_address(value.data_ptr())
-    return torch.frombuffer(memory, dtype=value.dtype, count=extent).as_strided(value.size(), value.stride())
+    if tensor.numel() == 0:
+        return torch.empty(tensor.size(), dtype=tensor.dtype, device="cpu")
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
+    memory = (ctypes.c_char * (extent * tensor.element_size())).from_address(tensor.data_ptr())
+    return torch.frombuffer(memory, dtype=torch.uint8).view(tensor.dtype).as_strided(tensor.size(), tensor.stride(), 0)
+
+
+def by_address(value):
+    import torch
+
+    return on_host(value) if isinstance(value, torch.Tensor) else value
 
 
 def capture(name, launch, arguments):
@@ -100,7 +104,8 @@ def capture(name, launch, arguments):
             done = launch()
         function, grid, words, named = arguments()
         captured[number] = functools.partial(compute, function, grid, [by_address(word) for word in words], {key: by_address(value) for key, value in named.items()})
-        platform.tidemark_device_capture_effect(compute_captured, ctypes.c_void_p(number), forget_captured)
+        if not platform.tidemark_device_capture_effect(compute_captured, ctypes.c_void_p(number), forget_captured):
+            raise RuntimeError(f"kernel {name} has no numbers in this CUDA graph, which does not have it: modes known and shapes run it without them")
     finally:
         platform.tidemark_device_end_operator(ctypes.c_uint64(0))
     return done

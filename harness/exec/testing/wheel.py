@@ -209,7 +209,7 @@ def encoder():
 
 @check("alone")
 def grouped_products():
-    """The experts' products, whose operator is on the CPU since PyTorch 2.9."""
+    """Products of groups of matrices; PyTorch has them on the CPU since 2.9."""
     if not hasattr(torch, "_grouped_mm"):
         return
     x, w = torch.randn(48, 64).bfloat16(), torch.randn(2, 32, 64).bfloat16()

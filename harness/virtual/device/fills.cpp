@@ -16,13 +16,13 @@ struct FillArguments {
 
 /// FUNC 0 fills, 1 counts from 0, 2 multiplies A by B.
 template <class T, int kind>
-std::function<cudaError_t()> effect(const FillArguments& said) {
+std::function<cudaError_t()> effect(const FillArguments& values) {
   T value;
-  std::memcpy(&value, said.value, sizeof value);
-  return [said, value] {
-    T* const a = reinterpret_cast<T*>(said.a);
-    const T* const b = reinterpret_cast<const T*>(said.b);
-    for (long i = 0; i < said.count; ++i)
+  std::memcpy(&value, values.value, sizeof value);
+  return [values, value] {
+    T* const a = reinterpret_cast<T*>(values.a);
+    const T* const b = reinterpret_cast<const T*>(values.b);
+    for (long i = 0; i < values.count; ++i)
       a[i] = kind == 0 ? value : kind == 1 ? static_cast<T>(i) : static_cast<T>(a[i] * b[i]);
     return cudaSuccess;
   };
@@ -44,11 +44,11 @@ constexpr Fill kFills[] = {
 std::function<cudaError_t()> fill_of(const std::string& name, void** arguments) {
   for (const Fill& fill : kFills) {
     if (name != fill.name || !arguments) continue;
-    FillArguments said{.value = arguments[2]};
-    std::memcpy(&said.a, arguments[0], sizeof said.a);
-    std::memcpy(&said.b, arguments[1], sizeof said.b);
-    std::memcpy(&said.count, arguments[3], sizeof said.count);
-    return fill.effect(said);
+    FillArguments values{.value = arguments[2]};
+    std::memcpy(&values.a, arguments[0], sizeof values.a);
+    std::memcpy(&values.b, arguments[1], sizeof values.b);
+    std::memcpy(&values.count, arguments[3], sizeof values.count);
+    return fill.effect(values);
   }
   return {};
 }

@@ -9,8 +9,8 @@
 
 namespace tidemark::device {
 
-/// What the kernel of this (mangled) name does with these arguments, which are read at once; empty
-/// if it is another kernel.
+/// The effect of the kernel of this (mangled) name with these arguments, which are read at once;
+/// empty if it is another kernel.
 std::function<cudaError_t()> fill_of(const std::string& name, void** arguments);
 
 }  // namespace tidemark::device

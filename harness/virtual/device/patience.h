@@ -13,4 +13,7 @@ inline std::chrono::duration<double> patience() {
   return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
 }
 
+/// The same for a wait on the device: the time-out of the partners comes first, and says more.
+inline std::chrono::duration<double> patience_of_device() { return 1.5 * patience(); }
+
 }  // namespace tidemark::device

@@ -38,7 +38,7 @@ struct SharedHandle {
 };
 static_assert(sizeof(SharedHandle) <= 64 && sizeof(SharedEntry) == 128);
 
-/// Where the file has the time of the signal at a place: 8 bytes for each word of 4.
+/// Place of the time of the signal at a place: 8 bytes for each word of 4.
 constexpr std::uint64_t time_of_signal(std::uint64_t place) { return 3 * kFilePart + 2 * place; }
 
 /// Puts a thing into this process's table, and writes the parts of its handle that name process and

@@ -1,6 +1,6 @@
 // Signals: words of 4 bytes in device memory that ranks share, by which kernels order the ranks. A
 // rank puts a signal (0 becomes 1), another one takes it (1 becomes 0). The file behind the memory
-// has the time of the latest change of each word (shared.h), so that whoever waits for a change
+// has the time of the latest change of each word (shared.h): a rank that waits for a change
 // continues no earlier than it was made.
 #pragma once
 

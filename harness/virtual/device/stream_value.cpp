@@ -33,7 +33,7 @@ cudaError_t await_value(StreamHandle stream, const void* at,
     return cudaErrorNotSupported;
   // Another thread, or an operation of a stream, changes the word.
   const std::atomic_ref word(*static_cast<std::uint32_t*>(const_cast<void*>(at)));
-  const auto enough = 1.5 * patience();  // who should write it gives up first, and says more
+  const auto enough = patience_of_device();
   const auto begin = std::chrono::steady_clock::now();
   for (int round = 0; !is_right(word.load(std::memory_order_acquire)); ++round) {
     if (std::chrono::steady_clock::now() - begin > enough) {

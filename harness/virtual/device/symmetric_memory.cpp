@@ -91,9 +91,8 @@ class Running {
     const bool own = program_.group.timeout_ms > 0;
     const std::chrono::duration<double> enough =
         own ? std::max<std::chrono::duration<double>>(
-                  std::chrono::milliseconds(program_.group.timeout_ms),
-                  kSlowPartner)
-            : 1.5 * patience();  // whoever ends a hanging program by TIDEMARK_TIMEOUT says more
+                  std::chrono::milliseconds(program_.group.timeout_ms), kSlowPartner)
+            : patience_of_device();
     return waited > enough && trap(own ? cudaErrorLaunchFailure : cudaErrorLaunchTimeout);
   }
 

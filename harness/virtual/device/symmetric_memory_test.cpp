@@ -65,6 +65,13 @@ struct Ranks {
                  static_cast<int>(size), timeout_ms);
   }
 
+  /// A reduction of `count` elements of all buffers into `out`; `more` are further arguments.
+  template <class... More>
+  cudaError_t reduce(const char* kernel, std::size_t rank, char* out, std::size_t offset,
+                     std::size_t count, More... more) const {
+    return start(kernel, streams[rank], buffers(), out, offset, count, pads(), rank, size, more...);
+  }
+
   /// Each rank in a thread of its own, until its stream is empty.
   void each(const std::function<void(std::size_t)>& work) const {
     std::vector<std::thread> threads;
@@ -115,7 +122,7 @@ std::vector<float> sums(std::size_t count, std::size_t ranks) {
   return values;
 }
 
-/// In the modes whose data moves, and that which follows what is known.
+/// In modes math and known.
 struct SymmetricMemory : Calibrated, ::testing::WithParamInterface<int> {
   void SetUp() override {
     Calibrated::SetUp();
@@ -164,8 +171,7 @@ TEST_P(SymmetricMemory, OneShotSumsAllBuffersInTheOutput) {
   const Memory out(2 * 40);
   ranks.each([&](std::size_t rank) {
     ranks.fill(rank, numbers(12, rank));
-    CUDA(Ranks::start(kOneShot, ranks.streams[rank], ranks.buffers(), out + 40 * rank,
-                      std::size_t{2}, std::size_t{10}, ranks.pads(), rank, std::size_t{2}));
+    CUDA(ranks.reduce(kOneShot, rank, out + 40 * rank, 2, 10));
   });
   const std::vector<float> all = sums(12, 2);
   for (std::size_t rank = 0; rank < 2; ++rank) {
@@ -210,9 +216,7 @@ TEST_P(SymmetricMemory, TwoShotWithAnOutput) {
   const Memory out(2 * 28);
   ranks.each([&](std::size_t rank) {
     ranks.fill(rank, numbers(7, rank));
-    CUDA(Ranks::start(kTwoShot, ranks.streams[rank], ranks.buffers(), out + 28 * rank,
-                      std::size_t{0}, std::size_t{7}, ranks.pads(), rank, std::size_t{2},
-                      std::size_t{0}));
+    CUDA(ranks.reduce(kTwoShot, rank, out + 28 * rank, 0, 7, std::size_t{0}));
   });
   for (std::size_t rank = 0; rank < 2; ++rank)
     EXPECT_EQ(sums(7, 2), Ranks::read(out + 28 * rank, 7));
@@ -226,9 +230,8 @@ TEST_P(SymmetricMemory, ReduceScatterOfRowsAndOfColumns) {
     const Memory out(2 * 48);
     ranks.each([&](std::size_t rank) {
       ranks.fill(rank, numbers(24, rank));
-      CUDA(Ranks::start(columns ? kScatterColumns : kScatter, ranks.streams[rank], ranks.buffers(),
-                        out + 48 * rank, std::size_t{0}, std::size_t{24}, ranks.pads(), rank,
-                        std::size_t{2}, std::size_t{columns ? 6u : 0u}));
+      CUDA(ranks.reduce(columns ? kScatterColumns : kScatter, rank, out + 48 * rank, 0, 24,
+                        std::size_t{columns ? 6u : 0u}));
     });
     for (std::size_t rank = 0; rank < 2; ++rank) {
       std::vector<float> expected;

@@ -119,38 +119,38 @@ struct SignalArguments {
   std::size_t partner = 0;
 
   static std::optional<SignalArguments> read(void** a, bool has_partner) {
-    SignalArguments said;
+    SignalArguments call;
     std::size_t next = 1;
     const auto number = [&] { return static_cast<std::size_t>(argument<int>(a, next++)); };
-    if (has_partner) said.partner = number();
-    said.group.channel = number();
-    said.group.rank = number();
+    if (has_partner) call.partner = number();
+    call.group.channel = number();
+    call.group.rank = number();
     const std::size_t ranks = number();
-    said.group.timeout_ms = argument<std::uint64_t>(a, next);
-    if (!addresses(argument<std::uintptr_t>(a, 0), ranks, said.group.pads)) return std::nullopt;
-    return said;
+    call.group.timeout_ms = argument<std::uint64_t>(a, next);
+    if (!addresses(argument<std::uintptr_t>(a, 0), ranks, call.group.pads)) return std::nullopt;
+    return call;
   }
 };
 
 std::optional<SymmetricProgram> barrier(const std::string&, void** a) {
-  const auto said = SignalArguments::read(a, false);
-  if (!said) return std::nullopt;
-  const std::vector<std::size_t> others = ranks_but(said->group.size(), said->group.rank);
-  return SymmetricProgram{said->group, {{others, others, {}}}};
+  const auto call = SignalArguments::read(a, false);
+  if (!call) return std::nullopt;
+  const std::vector<std::size_t> others = ranks_but(call->group.size(), call->group.rank);
+  return SymmetricProgram{call->group, {{others, others, {}}}};
 }
 std::optional<SymmetricProgram> put_signal(const std::string&, void** a) {
-  const auto said = SignalArguments::read(a, true);
-  if (!said) return std::nullopt;
-  return SymmetricProgram{said->group, {{{said->partner}, {}, {}}}};
+  const auto call = SignalArguments::read(a, true);
+  if (!call) return std::nullopt;
+  return SymmetricProgram{call->group, {{{call->partner}, {}, {}}}};
 }
 std::optional<SymmetricProgram> wait_signal(const std::string&, void** a) {
-  const auto said = SignalArguments::read(a, true);
-  if (!said) return std::nullopt;
-  return SymmetricProgram{said->group, {{{}, {said->partner}, {}}}};
+  const auto call = SignalArguments::read(a, true);
+  if (!call) return std::nullopt;
+  return SymmetricProgram{call->group, {{{}, {call->partner}, {}}}};
 }
 
-/// What all reductions have: the buffers, the element at which they begin, how many there are, the
-/// pads, the rank and the ranks; `next` is the argument behind the buffers' and the outputs'.
+/// Arguments of all reductions: the buffers, the element at which they begin, how many there are,
+/// the pads, the rank and the ranks; `next` is the argument behind the buffers' and the outputs'.
 struct Reduction {
   Group group;
   Buffers in;
@@ -198,13 +198,6 @@ std::optional<SymmetricProgram> one_shot(const std::string& name, void** a, bool
   parts.push_back(sync(r->group));
   return SymmetricProgram{r->group, std::move(parts), r->bytes() * (r->group.size() - 1)};
 }
-std::optional<SymmetricProgram> one_shot_in_place(const std::string& name, void** a) {
-  return one_shot(name, a, false);
-}
-std::optional<SymmetricProgram> one_shot_copy(const std::string& name, void** a) {
-  return one_shot(name, a, true);
-}
-
 /// Each rank sums its part and writes it to all.
 std::optional<SymmetricProgram> two_shot_in_place(const std::string& name, void** a) {
   const auto r = Reduction::read(name, a, 1);
@@ -230,11 +223,12 @@ std::optional<SymmetricProgram> two_shot_out(const std::string& name, void** a) 
   const bool splits = flags.find("true, true") != std::string_view::npos;
   const std::size_t share = r->share(r->alignment / r->in.element);
   const std::size_t row = splits ? last_dim / r->group.size() : share;  // elements in one piece
-  const std::size_t start = (splits ? row : share) * r->group.rank;
+  const std::size_t start = row * r->group.rank;
   Part first = sync(r->group, [=, r = *r] {
-    for (std::size_t i = 0; scatters && i < share; i += row)
+    if (!scatters)
+      return reduce(r.in, start, r.left_from(start, share), {r.in.at(r.group.rank, start)});
+    for (std::size_t i = 0; i < share; i += row)
       reduce(r.in, start + (splits ? i / row * last_dim : i), row, {out + i * r.in.element});
-    if (!scatters) reduce(r.in, start, r.left_from(start, share), {r.in.at(r.group.rank, start)});
   });
   if (scatters)
     return SymmetricProgram{r->group, {std::move(first), sync(r->group)}, r->bytes_of_parts()};
@@ -261,10 +255,10 @@ constexpr std::pair<std::string_view, Read> kKernels[] = {
      wait_signal},
     {"one_shot_all_reduce_kernel(T**, T*, unsigned long, unsigned long, unsigned int**, unsigned "
      "long, unsigned long)",
-     one_shot_in_place},
+     [](const std::string& name, void** a) { return one_shot(name, a, false); }},
     {"one_shot_all_reduce_kernel(T**, T*, T*, unsigned long, unsigned long, unsigned int**, "
      "unsigned long, unsigned long)",
-     one_shot_copy},
+     [](const std::string& name, void** a) { return one_shot(name, a, true); }},
     {"two_shot_all_reduce_kernel(T**, unsigned long, unsigned long, unsigned int**, unsigned "
      "long, unsigned long)",
      two_shot_in_place},

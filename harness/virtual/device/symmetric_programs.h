@@ -1,4 +1,4 @@
-// What the kernels of symmetric memory do, as parts between which they wait for other ranks.
+// Programs of the kernels of symmetric memory: parts between which a kernel waits for other ranks.
 #pragma once
 
 #include <cstdint>
