@@ -31,31 +31,33 @@ class Failed(Exception):
 class Phases:
     """Peaks of the phases of a step, in a program. A phase ends with `end`; of a program the last step counts."""
     last = None
+    allocator = None  # of this process
 
     def __init__(self, torch):
-        self.torch, self.found, self.ends, self.before = torch, {}, {}, held(torch)
+        if Phases.allocator is None:
+            spec = importlib.util.spec_from_file_location("allocator", ROOT / "python" / "tidemark" / "allocator.py")  # the package itself asks for pytest
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            Phases.allocator = module.Allocator(torch)
         Phases.last = self
-        torch.cuda.reset_peak_memory_stats()
+        self.phases, self.before = [], self.allocator.held()
+        self.open = self.allocator.begin("")
 
     def end(self, name):
-        stats = self.torch.cuda.memory_stats()
-        self.found[name], self.ends[name] = ({statistic: stats[f"{statistic}_bytes.all.{which}"] for statistic in STATISTICS} for which in ("peak", "current"))
-        self.torch.cuda.reset_peak_memory_stats()
+        self.open.name = name
+        self.allocator.finish(self.open)
+        self.phases.append(self.open)
+        self.open = self.allocator.begin("")
+
+    @property
+    def found(self):
+        return {phase.name: phase.peak for phase in self.phases}
 
     def record(self):
         """The record of a rank in a report (python/tidemark/report.py), at the program's end."""
-        spec = importlib.util.spec_from_file_location("allocator", ROOT / "python" / "tidemark" / "allocator.py")  # the package itself asks for pytest
-        allocator = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(allocator)
-        counted = allocator.Allocator(self.torch)
-        return {"rank": int(os.environ.get("RANK", 0)), "counters": counted.counters(), "collectives": counted.collectives(), "races": [],
-                "rest": [self.before, held(self.torch)],
-                "phases": [{"step": 1, "name": name, "peak": peak, "end": self.ends[name]} for name, peak in self.found.items()]}
-
-
-def held(torch):
-    """Bytes that the program holds, as requested, without freed blocks that wait for a stream."""
-    return sum(block["requested_size"] for segment in torch.cuda.memory_snapshot() for block in segment["blocks"] if block["state"] == "active_allocated")
+        return {"rank": int(os.environ.get("RANK", 0)), "counters": self.allocator.counters(), "collectives": self.allocator.collectives(), "races": [],
+                "rest": [self.before, self.allocator.held()],
+                "phases": [{"step": 1, "name": phase.name, "peak": phase.peak, "end": phase.end} for phase in self.phases]}
 
 
 def train_steps(torch, model, optimizer, inputs, steps, after=lambda step: None):

@@ -13,17 +13,11 @@
 namespace tidemark {
 namespace {
 
-using c10::CachingDeviceAllocator::TraceEntry;
+using TraceEntry = recorder::AllocatorEntry;
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 std::atomic<const char*> category_now{"activations"};
-std::atomic<AllocatorTrace*> following{nullptr};
-
-Bytes current_of(const c10::CachingAllocator::StatArray& stat) { return stat[0].current; }
-
-c10::CachingDeviceAllocator::DeviceStats stats_of(int device) {
-  return allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
-}
+std::atomic<AllocatorTrace*> of_step{nullptr};
 
 // The record's actions are in PyTorch's order; a snapshot of the allocator is none of them.
 static_assert(TraceEntry::ALLOC == static_cast<int>(AllocatorAction::alloc) &&
@@ -37,33 +31,30 @@ AllocatorAction action_of(TraceEntry::Action action) {
 const char* current_category() { return category_now; }
 void set_current_category(const char* name) { category_now = name; }
 
-// The allocator calls this under its own (recursive) lock, and its trackers cannot be detached: one
-// for the process.
-void on_trace(const TraceEntry& entry) {
-  if (AllocatorTrace* trace = following) trace->on_event(entry);
-}
-
 void change_category(const at::Tensor& tensor, const char* category) {
-  AllocatorTrace* trace = following;
+  AllocatorTrace* trace = of_step;
   if (trace == nullptr) return;
   trace->settle_now();
-  const std::lock_guard lock(trace->mutex_);
+  const std::lock_guard lock(trace->mutex);
   trace->move(tensor.storage().data(), category);
 }
 
 void on_returned(const at::Tensor& tensor) {
-  if (AllocatorTrace* trace = following) trace->describe(tensor);
+  if (AllocatorTrace* trace = of_step) trace->describe(tensor);
 }
 
 AllocatorTrace::AllocatorTrace(int device) : device_(device) {
   static_cast<void>(ops_[""]);  // place 0: none
-  static std::once_flag attached;
-  std::call_once(attached, [] { allocator::attachAllocatorTraceTracker(on_trace); });
-  if (current_of(stats_of(device).reserved_bytes) != 0) take_stock();
-  following = this;
+  if (recorder::stats_of(static_cast<std::size_t>(device)).reserved_bytes[0].current != 0)
+    take_stock();
+  of_step = this;
+  recorder::follow(this);
 }
 
-AllocatorTrace::~AllocatorTrace() { following = nullptr; }
+AllocatorTrace::~AllocatorTrace() {
+  recorder::follow(nullptr);
+  of_step = nullptr;
+}
 
 // Reads the blocks that existed before this trace, from a snapshot.
 void AllocatorTrace::take_stock() {
@@ -103,8 +94,6 @@ void AllocatorTrace::take_stock() {
   at_peak_ = current_;
 }
 
-Bytes AllocatorTrace::allocated() const { return current_of(stats_of(device_).allocated_bytes); }
-
 std::uint32_t AllocatorTrace::stream(void* handle) {
   const auto [found, added] =
       stream_places_.try_emplace(handle, static_cast<std::uint32_t>(streams_.size()));
@@ -117,18 +106,14 @@ BlockLayout::Block* AllocatorTrace::block_at(std::int64_t address) {
   return found == now_.blocks().end() ? nullptr : &found->second;
 }
 
-// An ALLOC event comes before the statistics count its block. Active bytes change at nothing else
-// until the next event (a free that completes is counted after its own event): what they have
-// gained is the block, unsplit remainder and all.
-void AllocatorTrace::settle(const Stats& stats) {
-  if (!unsettled_) return;
-  unsettled_ = false;
+void AllocatorTrace::on_block(std::size_t device, Bytes bytes) {
+  if (static_cast<int>(device) != device_) return;
   BlockChange& change = changes_.back();
-  change.block = current_of(stats.active_bytes) - active_;
-  block_at(change.address)->bytes = change.block;
-  allocated_ += change.block;
-  active_ += change.block;
-  current_[owners_[change.owner].category] += change.block;
+  change.block = bytes;
+  block_at(change.address)->bytes = bytes;
+  allocated_ += bytes;
+  active_ += bytes;
+  current_[owners_[change.owner].category] += bytes;
   samples_.back() = {change.time, allocated_, active_, reserved_};
   if (allocated_ > peak_.bytes) {
     peak_ = {allocated_, changes_.size()};
@@ -136,25 +121,14 @@ void AllocatorTrace::settle(const Stats& stats) {
   }
 }
 
-void AllocatorTrace::settle_now() {
-  const auto stats = stats_of(device_);
-  std::lock_guard lock(mutex_);
-  settle(stats);
-}
-
 void AllocatorTrace::allocated_one(const TraceEntry& entry, BlockChange& change) {
-  requested_ += change.bytes;
   change.owner = static_cast<std::uint32_t>(owners_.size());
   change.op = ops_[layer::current()];
   owners_.push_back({category_now, change.op, stream(entry.stream_), false, {}, {}});
-  unsettled_ = true;
 }
 
 void AllocatorTrace::on_event(const TraceEntry& entry) {
-  if (entry.device_ != device_ || entry.action_ == TraceEntry::SNAPSHOT) return;
-  const auto stats = stats_of(device_);
-  std::lock_guard lock(mutex_);
-  settle(stats);
+  if (entry.device_ != device_) return;
   BlockChange change;
   change.action = action_of(entry.action_);
   change.address = static_cast<std::int64_t>(entry.addr_);
@@ -166,7 +140,6 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
       allocated_one(entry, change);
       break;
     case AllocatorAction::free_requested:
-      requested_ -= change.bytes;
       if (const auto* block = block_at(change.address)) {
         change.op = owners_[block->owner].op;
         allocated_ -= block->bytes;
@@ -197,7 +170,7 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
 
 // The first tensor that an operator returns on a block is what the block is for.
 void AllocatorTrace::describe(const at::Tensor& tensor) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   const auto* block = block_at(reinterpret_cast<std::int64_t>(tensor.storage().data()));
   if (block == nullptr || owners_[block->owner].described) return;
   Owner& owner = owners_[block->owner];
@@ -209,7 +182,7 @@ void AllocatorTrace::describe(const at::Tensor& tensor) {
 void AllocatorTrace::begin_step() {
   settle_now();
   name_workspaces();
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   changes_.clear();
   samples_.clear();
   // Owners of freed blocks are no longer needed.
@@ -230,7 +203,7 @@ void AllocatorTrace::name_workspaces() {
   for (auto* all : {&at::cuda::cublas_handle_stream_to_workspace(),
                     &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     std::shared_lock lock(all->mutex);
-    std::lock_guard mine(mutex_);
+    std::lock_guard mine(this->mutex);
     for (const auto& [key, memory] : all->map) move(memory.get(), "workspaces");
   }
 }
@@ -247,7 +220,7 @@ void AllocatorTrace::move(const void* memory, const char* category) {
 std::map<std::string, Category> AllocatorTrace::categories() {
   settle_now();
   name_workspaces();
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   std::map<std::string, Category> all;
   for (const auto& [name, bytes] : at_peak_) all[name].peak_share = bytes;
   for (const auto& [name, bytes] : current_) all[name].end = bytes;

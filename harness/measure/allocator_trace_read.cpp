@@ -15,8 +15,8 @@ constexpr std::size_t kMostBlocks = 4000;   // of a map
 
 }  // namespace
 
-std::vector<Sample> AllocatorTrace::timeline() const {
-  std::lock_guard lock(mutex_);
+std::vector<Sample> AllocatorTrace::timeline() {
+  std::lock_guard lock(mutex);
   // Thinned to buckets that keep the highest sample of each statistic, so that no peak is lost.
   if (samples_.size() <= kMostSamples) return samples_;
   std::vector<Sample> thin;
@@ -34,7 +34,7 @@ std::vector<Sample> AllocatorTrace::timeline() const {
 
 std::vector<AliveBlock> AllocatorTrace::largest(std::size_t most) {
   settle_now();
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   BlockLayout layout = before_;
   for (std::size_t i = 0; i < peak_.count; ++i) layout.apply(changes_[i]);
   std::vector<AliveBlock> out;
@@ -50,13 +50,13 @@ std::vector<AliveBlock> AllocatorTrace::largest(std::size_t most) {
 
 MemoryMap AllocatorTrace::map() {
   settle_now();
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   return now_.map(streams_, kMostBlocks);
 }
 
 EventTrace AllocatorTrace::trace(std::size_t most) {
   settle_now();
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex);
   EventTrace out{streams_, ops_.all(), {}, 0};
   const std::size_t from = changes_.size() - std::min(most, changes_.size());
   out.events.assign(changes_.begin() + static_cast<std::ptrdiff_t>(from), changes_.end());

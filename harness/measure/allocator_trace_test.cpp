@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "harness/device/platform.h"
@@ -118,6 +119,23 @@ class Random {
   Rows at_highest_;
 };
 
+using Four = std::array<Bytes, 4>;
+
+Four four(const recorder::Statistics& of) {
+  return {of.allocated, of.active, of.reserved, of.requested};
+}
+
+// PyTorch's own statistics: their highest since they were reset, or those of now.
+Four own(bool peak) {
+  const auto stats = allocator::getDeviceStats(0);
+  Four out{};
+  std::size_t place = 0;
+  for (const auto* each :
+       {&stats.allocated_bytes, &stats.active_bytes, &stats.reserved_bytes, &stats.requested_bytes})
+    out[place++] = peak ? (*each)[0].peak : (*each)[0].current;
+  return out;
+}
+
 class Maps : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
@@ -137,8 +155,13 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
     program.run(12);  // blocks from before are taken from a snapshot
     AllocatorTrace tide(0);
     EXPECT_EQ(tide.categories()["before"].end, allocated());
+    const auto all_steps = tide.begin(0);
+    Four highest = own(false);
     for (int step = 0; step < 3; ++step) {
       tide.begin_step();
+      allocator::resetPeakStats(0);
+      const auto of_step = tide.begin(0);
+      const Four begin = own(false);
       program.forget_peaks();
       for (int i = 0; i < 5; ++i) {
         program.run(12);
@@ -158,7 +181,15 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
       Bytes held = 0;
       for (const auto& row : program.at_highest()) held += row.use == 'a' ? row.bytes : 0;
       EXPECT_EQ(sum, held);
+      const recorder::Stretch stretch = tide.read(of_step);
+      EXPECT_EQ(four(stretch.begin), begin);
+      EXPECT_EQ(four(stretch.highest), own(true)) << "seed " << seed << " step " << step;
+      EXPECT_EQ(four(stretch.now), own(false));
+      tide.end(of_step);
+      for (std::size_t i = 0; i < highest.size(); ++i)
+        highest[i] = std::max(highest[i], own(true)[i]);
     }
+    EXPECT_EQ(four(tide.read(all_steps).highest), highest);
     program.release();
     c10::cuda::device_synchronize();
     allocator::emptyCache();

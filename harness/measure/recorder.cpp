@@ -36,7 +36,7 @@ struct Recorder::State {
   c10::DeviceIndex device;
   AllocatorTrace blocks;
   c10::CachingDeviceAllocator::DeviceStats before;
-  bool in_phase = false;
+  std::int64_t stretch = 0;  // of the phase that is open; 0: none is
   bool last = false;
   std::vector<StepTimer> timers;
   std::vector<std::pair<int, at::Tensor>> losses;  // pinned
@@ -57,6 +57,8 @@ struct Recorder::State {
     if (auto* virtual_one = virtual_device()) virtual_one->follow(false);
   }
 
+  std::size_t place() const { return static_cast<std::size_t>(device); }
+
   // Operators are followed where blocks are made that may be alive at the last step's peak: while
   // the program is built (parameters), in its first step (optimizer state) and in its last.
   void watch(bool on) const { layer::follow(on && (closely || every_event), on_returned); }
@@ -66,28 +68,24 @@ Recorder::Recorder(const Trial& trial, bool closely, bool every_event)
     : state_(std::make_unique<State>(trial, closely, every_event)) {}
 Recorder::~Recorder() = default;
 
-namespace {
-
-void close_phase(c10::DeviceIndex device, Step& step) {
-  auto stats = allocator::getDeviceStats(device);
-  auto& phase = step.phases.back();
-  auto read = [&](Statistic statistic, const c10::CachingAllocator::StatArray& stat) {
-    phase[statistic] = {stat[0].peak, stat[0].current};
-  };
-  read(Statistic::allocated, stats.allocated_bytes);
-  read(Statistic::active, stats.active_bytes);
-  read(Statistic::reserved, stats.reserved_bytes);
-  read(Statistic::requested, stats.requested_bytes);
+void Recorder::close_phase() {
+  if (state_->stretch == 0) return;
+  auto& phase = record.steps.back().phases.back();
+  const auto [begin, highest, now] = state_->blocks.read(state_->stretch);
+  state_->blocks.end(state_->stretch);
+  state_->stretch = 0;
+  phase[Statistic::allocated] = {highest.allocated, now.allocated};
+  phase[Statistic::active] = {highest.active, now.active};
+  phase[Statistic::reserved] = {highest.reserved, now.reserved};
+  phase[Statistic::requested] = {highest.requested, now.requested};
 }
-
-}  // namespace
 
 void Recorder::begin_step(int index) {
   state_->last = index + 1 == state_->steps;
   record.steps.emplace_back();
   if (auto* gpu = real_gpu(); gpu != nullptr && index == 0) gpu->steps_begin();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
-  record.rest_before = state_->blocks.requested_bytes();
+  record.rest_before = state_->blocks.held(state_->place());
   if (state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
   state_->blocks.begin_step();
   state_->watch(index == 0 || state_->last || state_->every_event);
@@ -96,11 +94,9 @@ void Recorder::begin_step(int index) {
 }
 
 void Recorder::phase(const std::string& name) {
-  auto& step = record.steps.back();
-  if (state_->in_phase) close_phase(state_->device, step);
-  state_->in_phase = true;
-  step.phases.push_back({name, {}});
-  allocator::resetPeakStats(state_->device);
+  close_phase();
+  record.steps.back().phases.push_back({name, {}});
+  state_->stretch = state_->blocks.begin(state_->place());
   if (auto* device = virtual_device()) device->phase(name);
   if (state_->last) record.phase_starts.emplace_back(name, platform().now());
 }
@@ -108,7 +104,7 @@ void Recorder::phase(const std::string& name) {
 void Recorder::moment(const std::string& name) {
   const auto stats = allocator::getDeviceStats(state_->device);
   record.steps.back().moments.push_back(
-      {name, state_->blocks.allocated(), stats.requested_bytes[0].current});
+      {name, stats.allocated_bytes[0].current, stats.requested_bytes[0].current});
 }
 
 void Recorder::call(const std::string& op, const std::string& unit) {
@@ -133,11 +129,10 @@ void Recorder::gradients(const std::vector<Shard>& shards) {
 }
 
 void Recorder::end_step() {
-  if (state_->in_phase) close_phase(state_->device, record.steps.back());
-  state_->in_phase = false;
+  close_phase();
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
   if (auto* gpu = real_gpu(); gpu != nullptr && state_->last) record.unheld = gpu->steps_end();
-  record.rest_after = state_->blocks.requested_bytes();
+  record.rest_after = state_->blocks.held(state_->place());
   if (state_->last && state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
   if (state_->last) {
     record.categories = state_->blocks.categories();

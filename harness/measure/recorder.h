@@ -53,6 +53,7 @@ class Recorder {
 
  private:
   struct State;
+  void close_phase();
   std::unique_ptr<State> state_;
 };
 

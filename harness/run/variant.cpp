@@ -111,7 +111,6 @@ void prepare_device(const Trial& trial) {
     throw std::logic_error(
         "the variant before left " + std::to_string(stats.allocated_bytes[0].current) +
         " bytes allocated and " + std::to_string(stats.reserved_bytes[0].current) + " reserved");
-  allocator::resetPeakStats(device);
   for (auto kind : {at::kCPU, at::kCUDA}) {
     at::Generator generator =
         at::globalContext().defaultGenerator(at::Device(kind, kind == at::kCUDA ? device : -1));

@@ -79,6 +79,7 @@ class Memory:
         self.torch, self.variant, self.order = torch, variant, order or {}
         self.rank, self.ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         self.allocator = Allocator(torch)
+        self.allocator.follow_ranges()
         self.verdicts: list[Verdict] = []
         self.savings: list[Record] = []
         self.stepped: list[tuple[int, int]] = []  # (held before, held after) of each step

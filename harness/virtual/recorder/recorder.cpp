@@ -17,33 +17,8 @@
 namespace tidemark::recorder {
 namespace {
 
-namespace allocator = c10::cuda::CUDACachingAllocator;
-
 std::atomic<State*> current{nullptr};  // never deleted: another thread may be in it
 thread_local std::string last_error;
-
-AllocatorStats stats_of(std::size_t device) {
-  return allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
-}
-
-// The allocator calls this below its own (recursive) lock. PyTorch has no call that ends it.
-void on_event(const AllocatorEntry& entry) {
-  State* state = recording();
-  if (state == nullptr || entry.action_ == AllocatorEntry::Action::SNAPSHOT) return;
-  const auto stats = stats_of(static_cast<std::size_t>(entry.device_));
-  const std::lock_guard lock(state->mutex);
-  state->event(entry, stats);
-}
-
-/// Figures up to the last allocation.
-void settle(State& state) {
-  for (std::size_t device = 0; device < kDevices; ++device) {
-    if (state.file().moment().devices[device].used == 0) continue;
-    const auto stats = stats_of(device);
-    const std::lock_guard lock(state.mutex);
-    state.settle(device, stats);
-  }
-}
 
 // cuBLAS's workspaces, which PyTorch allocates in the operator that multiplies first.
 void label_workspaces(State& state) {
@@ -60,6 +35,7 @@ void label_workspaces(State& state) {
 }
 
 void in_child() {
+  follow(nullptr);
   if (State* state = current.exchange(nullptr)) state->file().leave();
 }
 
@@ -95,15 +71,15 @@ EXPORTED int tidemark_record_begin(const char* path, int history) {
 EXPORTED int tidemark_record_follow() {
   State* state = recording();
   if (state == nullptr) return 0;
-  static bool followed = false;
-  if (followed) return 0;
+  if (following() == state) return 0;
   try {
-    allocator::attachAllocatorTraceTracker(on_event);
-    followed = true;
-    if (state->history) {
-      follow_nodes();
-      tidemark::operators::note_gathers();
-    }
+    follow(state);
+    static std::once_flag nodes;
+    if (state->history)
+      std::call_once(nodes, [] {
+        follow_nodes();
+        tidemark::operators::note_gathers();
+      });
     return 0;
   } catch (const std::exception& error) {
     last_error = std::string(error.what()).substr(0, std::string(error.what()).find('\n'));
@@ -117,7 +93,8 @@ EXPORTED void tidemark_record_end(int ended) {
   State* state = recording();
   if (state == nullptr) return;
   if (ended != 0) {
-    settle(*state);
+    for (std::size_t device = 0; device < kDevices; ++device)
+      if (state->file().moment().devices[device].used != 0) state->settle(device);
     label_workspaces(*state);
   }
   state->file().header().ended = ended;
@@ -182,4 +159,28 @@ EXPORTED int64_t tidemark_record_allocated() {
     if (state->file().moment().devices[device].used != 0)
       bytes += stats_of(device).allocated_bytes[0].current;
   return bytes;
+}
+
+EXPORTED int64_t tidemark_record_stretch(int device) {
+  State* state = recording();
+  if (state == nullptr || following() != state || device < 0) return 0;
+  return state->begin(static_cast<std::size_t>(device));
+}
+
+EXPORTED int tidemark_record_stretch_read(int64_t stretch, int64_t* bytes) {
+  State* state = recording();
+  if (state == nullptr || stretch <= 0) return -1;
+  const Stretch read = state->read(stretch);
+  static_assert(sizeof read == 12 * sizeof *bytes);
+  std::memcpy(bytes, &read, sizeof read);
+  return 0;
+}
+
+EXPORTED void tidemark_record_stretch_end(int64_t stretch) {
+  if (State* state = recording()) state->end(stretch);
+}
+
+EXPORTED int64_t tidemark_record_held(int device) {
+  State* state = recording();
+  return state == nullptr || device < 0 ? 0 : state->held(static_cast<std::size_t>(device));
 }

@@ -42,6 +42,17 @@ int64_t tidemark_record_phase(const char* name);
 void tidemark_record_phase_end(const char* name);
 /// Bytes that PyTorch has allocated now, on all GPUs of this process together.
 int64_t tidemark_record_allocated(void);
+/// A stretch of the program begins on a device, whatever phases it has; its number. 0: this process
+/// has no record, or its allocator is not followed. Stretches may overlap.
+int64_t tidemark_record_stretch(int device);
+/// Twelve figures of a stretch in bytes: allocated, active, reserved and requested when it began,
+/// then the highest of each since (its first moment included), then those of now. -1: this process
+/// has no record.
+int tidemark_record_stretch_read(int64_t stretch, int64_t* bytes);
+void tidemark_record_stretch_end(int64_t stretch);
+/// Bytes as requested that the program holds on a device, without freed ones that wait for a
+/// stream.
+int64_t tidemark_record_held(int device);
 /// A function of python_calls.cpp as a builtin of this process's Python: a new reference
 /// (PyObject*), or nullptr. The calling thread has Python's lock.
 void* tidemark_record_builtin(const char* name);

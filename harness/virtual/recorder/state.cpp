@@ -19,11 +19,6 @@ std::int64_t now_us() {
       .count();
 }
 
-template <class Stat>
-std::int64_t now(const Stat& stat) {
-  return stat[0].current;
-}
-
 std::string begun(Tag tag) { return {static_cast<char>(tag)}; }
 
 }  // namespace
@@ -64,47 +59,26 @@ void State::put_address(std::string& entry, std::uint64_t value) {
   last_address_ = value;
 }
 
-void State::settled(std::size_t device, const AllocatorStats& stats) {
-  Figures& f = file_.figures(device);
-  const std::int64_t active = now(stats.active_bytes);
-  if (f.unsettled > 0) {
-    // Active bytes change at nothing else between an allocation and the next event.
-    const std::int64_t block = active - f.active;
-    if (history && block != rounded(f.unsettled)) {
-      std::string entry = begun(Tag::block);
-      put(entry, device);
-      put(entry, static_cast<std::uint64_t>(block));
-      write(entry);
-    }
-    f.allocated_peak = std::max(f.allocated_peak, f.allocated + block);
-    f.active_peak = std::max(f.active_peak, active);
-    f.requested_peak = std::max(f.requested_peak, now(stats.requested_bytes));
-    f.unsettled = 0;
-  }
-  f.used = 1;
-  f.allocated = now(stats.allocated_bytes);
-  f.active = active;
-  f.reserved = now(stats.reserved_bytes);
-  f.requested = now(stats.requested_bytes);
-  f.reserved_peak = std::max(f.reserved_peak, f.reserved);
-  f.retries = stats.num_alloc_retries;
-  f.ooms = stats.num_ooms;
+void State::on_block(std::size_t device, std::int64_t bytes) {
+  if (!history || bytes == rounded(figures(device).unsettled)) return;
+  std::string entry = begun(Tag::block);
+  put(entry, device);
+  put(entry, static_cast<std::uint64_t>(bytes));
+  write(entry);
 }
 
-void State::settle(std::size_t device, const AllocatorStats& stats) {
-  settled(device, stats);
+void State::on_settled(std::size_t device) { commit(device); }
+
+void State::commit(std::size_t device) {
+  file_.figures(device) = figures(device);
   file_.commit();
 }
 
-void State::event(const AllocatorEntry& entry, const AllocatorStats& stats) {
+void State::on_event(const AllocatorEntry& entry) {
   const auto device = static_cast<std::size_t>(entry.device_);
-  if (device >= kDevices) return;
-  settled(device, stats);
-  Figures& f = file_.figures(device);
-  if (entry.action_ == Action::ALLOC) f.unsettled = static_cast<std::int64_t>(entry.size_);
   const auto at = static_cast<std::uint64_t>(entry.addr_);
   if (entry.action_ == Action::FREE_COMPLETED) forget_labels(at, entry.size_);
-  if (!history) return file_.commit();
+  if (!history) return commit(device);
   const bool made = entry.action_ == Action::ALLOC || entry.action_ == Action::SEGMENT_ALLOC ||
                     entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
@@ -121,7 +95,7 @@ void State::event(const AllocatorEntry& entry, const AllocatorStats& stats) {
   put(out, made ? module_now(names_) : 0);
   put(out, made ? node_now() : 0);
   write(out, true);
-  file_.commit();
+  commit(device);
 }
 
 void State::forget_labels(std::uint64_t at, std::uint64_t bytes) {

@@ -1,12 +1,9 @@
 // The record of this process while it is written.
 #pragma once
 
-#include <c10/cuda/CUDACachingAllocator.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,33 +11,25 @@
 
 #include "harness/virtual/recorder/bound.h"
 #include "harness/virtual/recorder/file.h"
+#include "harness/virtual/recorder/follower.h"
 #include "harness/virtual/recorder/names.h"
 #include "harness/virtual/recorder/repeats.h"
 
 namespace tidemark::recorder {
 
-using AllocatorEntry = c10::cuda::CUDACachingAllocator::TraceEntry;
-using AllocatorStats = decltype(c10::cuda::CUDACachingAllocator::getDeviceStats(0));
-
 /// What a record has beside its figures: the allocator's events, and whether also all those of
 /// steps that differ, in a file that grows with them.
 enum class History { none, bounded, all };
 
-/// Writer of the record's entries. Its lock is taken after the allocator's own and never before it,
-/// and no thread waits for Python's lock while it holds this one.
-class State {
+/// Writer of the record's entries. No thread waits for Python's lock while it holds the follower's.
+class State : public Follower {
  public:
   State(const std::string& path, History history);
 
-  std::mutex mutex;
   const bool history;  // not figures alone
   RecordFile& file() { return file_; }
   Names& names() { return names_; }
 
-  /// An event of the allocator that is no snapshot; `stats` are those of its device now.
-  void event(const AllocatorEntry& entry, const AllocatorStats& stats);
-  /// Brings a device's figures up to the allocation before.
-  void settle(std::size_t device, const AllocatorStats& stats);
   void label(std::uint64_t address, std::string_view kind, std::string_view name);
   /// The name of the parameter at the address; nullptr: there is none.
   const std::string* parameter_at(std::uint64_t address) const;
@@ -51,10 +40,14 @@ class State {
   void setting(std::string_view name, std::string_view value);
 
  private:
+  void on_block(std::size_t device, std::int64_t bytes) override;
+  void on_event(const AllocatorEntry& entry) override;
+  void on_settled(std::size_t device) override;
+  /// The figures and what was written hold.
+  void commit(std::size_t device);
   /// Appends the definitions that an entry has made, then the entry. A timed entry gets the
   /// microseconds since the timed entry before it as its last number. Not committed.
   void write(std::string& entry, bool timed = false);
-  void settled(std::size_t device, const AllocatorStats& stats);
   void begin_step();
   void show_phase();
   void write_phase(Tag tag, const std::string& name);
