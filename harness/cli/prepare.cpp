@@ -15,6 +15,7 @@
 #include "harness/device/machine_facts.h"
 #include "harness/device/platform.h"
 #include "harness/parallel/fault_plan.h"
+#include "harness/run/variant.h"
 #include "reports/folder.h"
 
 namespace tidemark {
@@ -26,6 +27,28 @@ void set_twin(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
 }
 
+// Why a run cannot have these settings of PyTorch's allocator; "" if it can. PyTorch parses them at
+// first use: here, where a mistake is still one line.
+std::string fault_of(const std::string& settings) {
+  const std::string all = "," + settings, backend = ",backend:";
+  const auto at = all.find(backend);
+  if (at != all.npos && all.compare(at + backend.size(), 6, "native") != 0)
+    return "tidemark measures PyTorch's own caching allocator; leave backend out";
+  try {
+    c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
+    c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::release_lock_on_cudamalloc();
+  } catch (const c10::Error& error) {
+    return first_line(error);
+  } catch (const std::logic_error&) {  // of std::stoull
+    return "a value is not a number, or is too large";
+  }
+  if (virtual_device() != nullptr &&
+      c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads())
+    return "PyTorch's thread for pinned memory polls events at times that differ between runs; "
+           "leave pinned_use_background_threads out";
+  return "";
+}
+
 // The virtual device and PyTorch's allocator read their settings from the environment, in every
 // rank.
 void export_settings(const Options& options) {
@@ -33,25 +56,8 @@ void export_settings(const Options& options) {
   set_twin("TIDEMARK_CAPACITY", options.capacity);
   set_twin("PYTORCH_ALLOC_CONF", options.alloc_conf);
   set_twin("TIDEMARK_TIMEOUT", std::to_string(options.timeout));
-  std::string fault;
-  try {  // PyTorch parses them at first use: here, where a mistake is still one line
-    c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
-    c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::release_lock_on_cudamalloc();
-    if (virtual_device() != nullptr &&
-        c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads())
-      fault =
-          "PyTorch's thread for pinned memory polls events at times that differ between runs; "
-          "leave pinned_use_background_threads out";
-  } catch (const c10::Error& error) {
-    fault = error.what_without_backtrace();
-    if (fault.find("backend") != std::string::npos)
-      fault = "tidemark measures PyTorch's own caching allocator; leave backend out";
-  } catch (const std::logic_error&) {  // of std::stoull
-    fault = "a value is not a number, or is too large";
-  }
-  if (!fault.empty())
-    throw UsageError(
-        fmt::format("--alloc-conf {}: {}", options.alloc_conf, fault.substr(0, fault.find('\n'))));
+  if (const std::string fault = fault_of(options.alloc_conf); !fault.empty())
+    throw UsageError(fmt::format("--alloc-conf {}: {}", options.alloc_conf, fault));
 }
 
 // A real GPU cannot be widened.

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 import traceback
@@ -17,10 +16,6 @@ from tidemark.settings import settings_of
 
 GRACE = 0.5  # seconds that a rank with an exception looks whether another one has gone before
 LINGER = 3  # seconds that a rank with a failure waits for the others' reports; then its end ends them
-
-# What the platform cannot answer: the outcome is an error, since neither passing nor failing would say something about the test.
-REFUSED = re.compile(r"(that is|that are|which are|is) not known|on the virtual device|virtual platform|is not modelled|absent under --as-rank|"
-                     r"CUDNN_STATUS_NOT_SUPPORTED|operation not supported|cannot move data|compiled  against \(.*\(0, 0, 0\)")
 
 
 class Child:
@@ -137,12 +132,15 @@ def is_alive(pid: int) -> bool:
 
 
 def kind_of(excinfo: pytest.ExceptionInfo[BaseException], misuse: type[Misuse]) -> str:
-    """Kind of an exception in a test: assertion, misuse, refused or exception."""
+    """Kind of an exception in a test: assertion, misuse, refused or exception. The outcome of what the platform cannot answer is an error, since
+    neither passing nor failing would say something about the test."""
+    from tidemark_platform import is_refusal  # of `tidemark exec`, below which this process runs
+
     if excinfo.errisinstance((AssertionError, pytest.fail.Exception)):
         return "assertion"
     if excinfo.errisinstance(misuse):
         return "misuse"
-    return "refused" if excinfo.errisinstance((RuntimeError, NotImplementedError)) and REFUSED.search(str(excinfo.value)) else "exception"
+    return "refused" if excinfo.errisinstance(RuntimeError) and is_refusal(excinfo.value) else "exception"
 
 
 # Plugins of which the worker's half asks a server of the main process.

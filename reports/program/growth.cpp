@@ -58,9 +58,9 @@ Steps steps_of(const MemoryPicture& picture) {
 struct Left {
   Part part;
   std::vector<std::int64_t> bytes, blocks;
-  std::map<std::string, std::int64_t> held;  // bytes by the name of what holds them
-  std::string holder() const {
-    if (held.empty()) return "";
+  std::map<Holder, std::int64_t> held;  // bytes by what holds them
+  Holder holder() const {
+    if (held.empty()) return {};
     return std::ranges::max_element(held, {}, [](const auto& one) { return one.second; })->first;
   }
   /// The first step since which each has left something; none: `bytes.size()`.
@@ -89,7 +89,7 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     left.part = {place.kind, module, place.site, 0, 0};
     left.bytes.resize(count), left.blocks.resize(count);
     left.bytes[step] += block.bytes, left.blocks[step] += 1;
-    if (!place.holder.empty()) left.held[place.holder] += block.bytes;
+    if (place.holder.is_known()) left.held[place.holder] += block.bytes;
   }
   for (auto& [key, left] : all)
     for (std::size_t step = 0; step < count; ++step) {
@@ -125,16 +125,13 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
 
 namespace {
 
-/// What tidemark_holders.py says of a cycle.
-bool is_cycle(const std::string& holder) { return holder.starts_with("a cycle of references"); }
-
 /// "; held by `total` in main (train.py:9)", of the first parts.
 std::string held_by(const StepGrowth& growth, std::size_t most) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(most, growth.holders.size()); ++i)
-    if (const std::string& name = growth.holders[i];
-        !name.empty() && std::ranges::find(names, name) == names.end())
-      names.push_back(name);
+    if (const Holder& holder = growth.holders[i];
+        holder.is_known() && std::ranges::find(names, holder.text()) == names.end())
+      names.push_back(holder.text());
   if (names.empty()) return "; what holds them is not known";
   return fmt::format("; held by {}", fmt::join(names, ", and by "));
 }
@@ -158,7 +155,8 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
       growth.least < growth.most ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
       growth.unit, growth.unit, growth.since, fmt::join(places, "; "));
   out += held_by(growth, kMost);
-  if (std::ranges::all_of(growth.holders, &is_cycle)) return out;  // it is freed now and then
+  if (std::ranges::all_of(growth.holders, &Holder::is_cycle))
+    return out;  // it is freed now and then
   if (capacity <= growth.reserved || growth.most == 0) return out;
   const std::int64_t full = growth.last + (capacity - growth.reserved) / growth.most + 1;
   return out + fmt::format("; at this rate the {} of this GPU are full in {} {}",

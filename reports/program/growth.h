@@ -22,8 +22,8 @@ struct StepGrowth {
   std::int64_t least = 0, most = 0;  // bytes that one leaves behind
   std::int64_t reserved = 0;         // at its highest in the last
   std::vector<Part> parts;           // of the last, the largest first
-  /// Names of what holds most of each part in the program; empty: not known.
-  std::vector<std::string> holders;
+  /// What holds most of each part in the program, where it is known.
+  std::vector<Holder> holders;
 };
 
 /// A place grows if each step since some step has left blocks of it behind that are alive when the

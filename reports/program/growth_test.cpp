@@ -56,23 +56,25 @@ TEST(Growth, NamesWhatHoldsMostOfIt) {
   Program p(8);
   MemoryPicture::Place held = p.picture.places[0];
   for (const char* name : {"`total` in main (leak.py:9)", "`loss` in main (leak.py:7)"})
-    held.holder = name, p.picture.places.push_back(held);
+    held.holder.name = name, p.picture.places.push_back(held);
   for (std::size_t step = 0; step < 8; ++step)
     p.block(step, 2 * kMiB, 99, step == 4 ? 2 : 0), p.block(step, kMiB, 99, step == 4 ? 3 : 0);
   const auto growth = growth_of(p.picture);
   ASSERT_TRUE(growth);
-  EXPECT_THAT(growth->holders, testing::ElementsAre("`total` in main (leak.py:9)"));
+  EXPECT_THAT(growth->holders, testing::ElementsAre(Holder{"`total` in main (leak.py:9)"}));
   EXPECT_THAT(growth_text(*growth, 3000 * kMiB),
               HasSubstr("; held by `total` in main (leak.py:9); at this rate"));
 }
 
 TEST(Growth, OfACycleHasNoRateSincePythonsCollectorFreesIt) {
   Program p(8);
-  p.picture.places[0].holder = "a cycle of references, which waits for Python's collector";
+  p.picture.places[0].holder = {"attribute `y` of Twice", true};
   for (std::size_t step = 0; step < 8; ++step) p.block(step, kMiB, 99);
   const auto growth = growth_of(p.picture);
   ASSERT_TRUE(growth);
-  EXPECT_THAT(growth_text(*growth, 3000 * kMiB), testing::EndsWith("Python's collector"));
+  EXPECT_THAT(growth_text(*growth, 3000 * kMiB),
+              testing::EndsWith("; held by a cycle of references (attribute `y` of Twice), which "
+                                "waits for Python's collector"));
 }
 
 TEST(Growth, WhatAStepKeepsForTheNextIsNone) {

@@ -62,7 +62,7 @@ class Composer {
 
   std::size_t place_of(const TraceEvent& event) {
     const Part part = part_of(s_, event, labels_, true);
-    MemoryPicture::Place place{part.kind, part.module, part.site, "", 0, ""};
+    MemoryPicture::Place place{part.kind, part.module, part.site, "", 0};
     if (const StackFrame* frame = users_frame(s_, event.stack))
       place.file = frame->file, place.line = frame->line;
     if (const auto held = holders_.find(&event); held != holders_.end())

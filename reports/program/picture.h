@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/snapshot/analysis.h"
+#include "reports/snapshot/parts.h"
 
 namespace tidemark {
 
@@ -16,7 +17,7 @@ struct MemoryPicture {
     std::string kind, module, site;
     std::string file;  // of that line, as Python names it; empty: none
     std::int64_t line = 0;
-    std::string holder;  // of what a step leaves behind, where it was asked; empty: not known
+    Holder holder = {};  // of what a step leaves behind, where it was asked
     auto operator<=>(const Place&) const = default;
   };
   /// Alive at the moments from `from` to before `until`; freed and not yet given back from `waits`

@@ -14,7 +14,8 @@
 namespace tidemark {
 namespace {
 
-constexpr const char* kHolder = "holder";      // the kind of a label that is none of a tensor
+constexpr const char* kHolder = "holder";  // kinds of labels that are none of a tensor
+constexpr const char* kCycle = "cycle of references";
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
 std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
@@ -103,7 +104,7 @@ void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
   each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
-    if (label.kind == kHolder) return;
+    if (label.kind == kHolder || label.kind == kCycle) return;
     BlockLabel& known = out[block];
     if (known.kind != label.kind) known = {label.kind, {}};
     known.names.insert(label.name);
@@ -111,10 +112,17 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   return out;
 }
 
+std::string Holder::text() const {
+  if (!is_cycle) return name;
+  return fmt::format("a cycle of references{}, which waits for Python's collector",
+                     name.empty() ? "" : " (" + name + ")");
+}
+
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
   HolderOf out;
   each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
-    if (label.kind == kHolder) out[block] = label.name;
+    if (label.kind == kHolder || label.kind == kCycle)
+      out[block] = {label.name, label.kind == kCycle};
   });
   return out;
 }

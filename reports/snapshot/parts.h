@@ -28,9 +28,18 @@ using LabelOf = std::unordered_map<const TraceEvent*, BlockLabel>;
 /// holds where the trace begins with the first allocation.
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 
-/// The names of what held blocks that a step had left behind, likewise
-/// (harness/exec/python/tidemark_growth.py): "`total` in main (train.py:9)".
-using HolderOf = std::unordered_map<const TraceEvent*, std::string>;
+/// The object of a program that holds a block: "`total` in main (train.py:9)"; of a cycle of
+/// references what is on its way, or nothing.
+struct Holder {
+  std::string name;
+  bool is_cycle = false;  // Python's collector frees it
+  bool is_known() const { return is_cycle || !name.empty(); }
+  std::string text() const;
+  auto operator<=>(const Holder&) const = default;
+};
+/// The holders of blocks that a step had left behind, likewise
+/// (harness/exec/python/tidemark_growth.py).
+using HolderOf = std::unordered_map<const TraceEvent*, Holder>;
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device);
 
 /// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding

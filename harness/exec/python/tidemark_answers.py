@@ -3,6 +3,8 @@ Inductor's autotuning."""
 import ctypes
 import functools
 
+from tidemark_platform import is_refusal
+
 
 def name_cudnn(cudnn):
     """The virtual cuDNN says the version that this torch was compiled with."""
@@ -21,7 +23,7 @@ def print_host_copies():
         try:
             return inner(tensor.cpu() if tensor.is_cuda else tensor, indent)
         except RuntimeError as error:
-            if "not known" not in str(error):
+            if not is_refusal(error):
                 raise
             return "[values that are not known]"
 
@@ -36,7 +38,7 @@ def save_as_floats(torch):
         try:
             return inner(storage)
         except RuntimeError as error:
-            if "not known" not in str(error):
+            if not is_refusal(error):
                 raise
         host, count = torch.UntypedStorage(storage.nbytes()), storage.nbytes() // 4
         to, from_ = (torch.empty(0, device=each.device).set_(each, 0, (count,)) for each in (host, storage))

@@ -1,4 +1,4 @@
-"""Memory that grows from step to step: the blocks that a step leaves behind get labels of the kind "holder", with the name of what holds them in the
+"""Memory that grows from step to step: the blocks that a step leaves behind get labels of the kind "holder" or "cycle of references", with the name of what holds them in the
 program. The record says which blocks these are at the end; this says who holds them, which only a program that runs can say."""
 import gc
 import os
@@ -107,10 +107,12 @@ class Growth:
             if searches == MOST or holds[at] <= named:
                 continue
             searches += 1
-            name = search.holder(start)
-            for address in holds[at] - named if name else ():
-                self.layer.tidemark_record_label(address, b"holder", name.encode())
-            named |= holds[at] if name else set()
+            found = search.holder(start)
+            if found is None:
+                continue
+            for address in holds[at] - named:
+                self.layer.tidemark_record_label(address, *(word.encode() for word in found))
+            named |= holds[at]
 
     def holding(self, left):
         """Tensors, and the addresses of the blocks that each of them holds: its own, and those of its graph."""

@@ -119,7 +119,8 @@ class Holders:
         return f"attribute `{name}` of {type(holder).__name__}" if name else ""
 
     def holder(self, start):
-        """Of the object in a list, which is taken out of it; "" if it was not found."""
+        """Kind and name of what holds the object in a list, which is taken out of it: "holder", or "cycle of references" with what is on its way;
+        None if it was not found."""
         members, level, after = self.lists(3)
         level.append(start.pop())
         notes, met, between = [("", "")], set(), ""  # of each object of the level: its key in a dictionary, and what is between
@@ -130,15 +131,15 @@ class Holders:
             for at, (key, said) in enumerate(notes):
                 name = self.end_or_after(level[at], key, said, met, after, notes_after)
                 if name:
-                    return name
+                    return "holder", name
             between = next((said for _, said in notes_after if said), between)
             level[:], notes = after, notes_after
             after.clear()
             if not level or len(level) > WIDEST:
                 break
         if level or not is_garbage(members):
-            return ""
-        return f"a cycle of references{f' ({between})' if between else ''}, which waits for Python's collector"
+            return None
+        return "cycle of references", between
 
     def end_or_after(self, held, key, said, met, after, notes):
         """The name where the search ends; else "", and what refers to the object comes after it."""

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 
 import tidemark_triton
+from tidemark_platform import refusal
 
 SECONDS = 120  # for the compiler
 NAMES = {"bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "float32": "float", "float64": "double",
@@ -99,7 +100,7 @@ def compute_kernels(torch):
                 with torch.no_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():  # the program's modes do not see it
                     compute(torch, code, name, by_reference, tensors, results, scalars)
             except Exception as error:
-                raise RuntimeError(f"kernel {name} of torch.cuda.jiterator has no numbers in mode math ({error}): modes known and shapes run it without them") from error
+                raise refusal(f"kernel {name} of torch.cuda.jiterator has no numbers in mode math ({error}): modes known and shapes run it without them") from error
         return done
 
     torch._C._cuda_jiterator_compile_and_launch_kernel = run_and_compute

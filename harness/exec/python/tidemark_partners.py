@@ -5,6 +5,8 @@ import os
 import threading
 import time
 
+from tidemark_platform import refusal
+
 PAUSE = 0.02  # seconds between two looks at the folder
 SHOWN = 64  # ranks that a message names
 
@@ -21,8 +23,8 @@ class Partners:
         self.counts = {}
 
     def refuse(self, source):
-        raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. Tell the "
-                           "program instead, or run all ranks with --ranks")
+        raise refusal(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. Tell the "
+                      "program instead, or run all ranks with --ranks")
 
     def place(self, source, receiver):
         """The file of the next object from one rank to another."""
@@ -38,9 +40,9 @@ class Partners:
     def receive(self, source, group):
         """The bytes that `source` sends to this rank; an error where it is absent, ends before it does, or nothing moves any more."""
         if source not in self.present:
-            raise RuntimeError(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. "
-                               f"{self.advice(source, group)}, tell the program instead (of a PipelineStage: input_args and output_args), or "
-                               "run all ranks with --ranks")
+            raise refusal(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. "
+                          f"{self.advice(source, group)}, tell the program instead (of a PipelineStage: input_args and output_args), or "
+                          "run all ranks with --ranks")
         place = self.place(source, self.rank)
         if not os.path.exists(place):
             waits, ready = (os.path.join(self.folder, f"rank {self.rank}.{word}") for word in ("waits", "ready"))

@@ -18,6 +18,21 @@ def read(function):
     return json.loads(text.value.decode() or "[]")
 
 
+def refusal(text):
+    """An error for what the platform cannot answer, to be raised: `is_refusal` knows its text."""
+    import ctypes
+
+    ctypes.CDLL(None).tidemark_device_note_refusal(text.encode())
+    return RuntimeError(text)
+
+
+def is_refusal(error):
+    """Whether an exception says what the platform has refused in this process, and not what the program has done wrong."""
+    import ctypes
+
+    return bool(ctypes.CDLL(None).tidemark_device_is_refusal(str(error).encode(errors="replace")))
+
+
 def stop(text):
     print("error: exec: " + text, file=sys.stderr, flush=True)
     os._exit(2)

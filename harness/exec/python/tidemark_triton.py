@@ -10,6 +10,8 @@ import itertools
 import os
 import traceback
 
+from tidemark_platform import refusal
+
 measuring = 0  # measurements under way: their results are not read
 
 
@@ -55,8 +57,8 @@ def compute(function, grid, words, named):
     try:
         interpreter().run(function, grid, words, named)
     except Exception as error:
-        raise RuntimeError(f"kernel {function.__name__} cannot be computed in mode math by Triton's interpreter ({error}): modes known and shapes run it "
-                           "without numbers") from error
+        raise refusal(f"kernel {function.__name__} cannot be computed in mode math by Triton's interpreter ({error}): modes known and shapes run it "
+                      "without numbers") from error
 
 
 captured = {}  # what the kernels in CUDA graphs compute, by number
@@ -105,7 +107,7 @@ def capture(name, launch, arguments):
         function, grid, words, named = arguments()
         captured[number] = functools.partial(compute, function, grid, [by_address(word) for word in words], {key: by_address(value) for key, value in named.items()})
         if not platform.tidemark_device_capture_effect(compute_captured, ctypes.c_void_p(number), forget_captured):
-            raise RuntimeError(f"kernel {name} has no numbers in this CUDA graph, which does not have it: modes known and shapes run it without them")
+            raise refusal(f"kernel {name} has no numbers in this CUDA graph, which does not have it: modes known and shapes run it without them")
     finally:
         platform.tidemark_device_end_operator(ctypes.c_uint64(0))
     return done

@@ -81,7 +81,8 @@ using namespace tidemark::cudnn;
 CUDNN int cudnnBackendCreateDescriptor(int kind, void** descriptor) {
   if (!descriptor) return fail(null_pointer, "the place for a descriptor is null");
   if (kind < 0 || kind > last_kind)
-    return fail(not_supported, "descriptors of type " + std::to_string(kind) + " are not modelled");
+    return refuse(not_supported,
+                  "descriptors of type " + std::to_string(kind) + " are not modelled");
   *descriptor = new Opaque{std::make_shared<Descriptor>(Descriptor{.kind = kind})};
   return success;
 }

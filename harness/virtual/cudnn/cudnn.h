@@ -43,6 +43,8 @@ int capability();
 
 /// Keeps the text for cudnnGetLastErrorString and gives the status back.
 Status fail(Status status, const std::string& text);
+/// The same for a call that a GPU would answer and the platform does not.
+Status refuse(Status status, const std::string& text);
 
 /// One operation on the handle's stream.
 Status run(const Handle* handle, const char* name, const device::Cost& cost);

@@ -187,7 +187,8 @@ Status finalize_heuristics(Descriptor& d) {
   if (!d.child(heuristics_graph)) return fail(bad_param, "heuristics have no graph");
   const Shared of = d.attributes[heuristics_graph].descriptors.front();
   const auto work = work_of(*of);
-  if (!work) return fail(not_supported_pattern, "the virtual device has no engine for this graph");
+  if (!work)
+    return refuse(not_supported_pattern, "the virtual device has no engine for this graph");
   std::vector<Shared> results;
   for (const std::int64_t index : {1, 0})
     if (const Shared config = config_of(of, index)) results.push_back(config);

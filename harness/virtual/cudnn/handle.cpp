@@ -67,6 +67,11 @@ Status fail(Status status, const std::string& text) {
   return status;
 }
 
+Status refuse(Status status, const std::string& text) {
+  device::note_refusal("CUDNN_STATUS_NOT_SUPPORTED");  // also of its further kinds
+  return fail(status, text);
+}
+
 Status run(const Handle* handle, const char* name, const device::Cost& cost) {
   if (!handle) return fail(not_initialized, "the handle is null");
   if (device::refused(name))

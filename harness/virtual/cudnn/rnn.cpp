@@ -111,7 +111,7 @@ CUDNN int cudnnSetRNNDescriptor_v8(Rnn* rnn, int, int cell, int bias_mode, int d
                                    const Dropout* dropout, std::uint32_t) {
   if (!rnn) return fail(null_pointer, "the descriptor of a recurrent network is null");
   if (cell < relu || cell > gru || input_mode != 0 || bytes_of(type) == 0)
-    return fail(not_supported, "a recurrent network of this cell, input mode or type");
+    return refuse(not_supported, "a recurrent network of this cell, input mode or type");
   if (input < 1 || hidden < 1 || layers < 1 || projected < 0 || projected > hidden ||
       (projected && cell != lstm && projected != hidden))
     return fail(bad_param, "sizes of a recurrent network are out of range");

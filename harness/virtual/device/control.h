@@ -69,6 +69,10 @@ int tidemark_device_accepts_unknown(void);
 /// Whether a launch of this thread was refused (1) since it last asked, here or with
 /// cudaGetLastError, which then has nothing more to say about it.
 int tidemark_device_take_refusal(void);
+/// Words of an error by which this process refuses what the platform cannot answer; and whether the
+/// text of an error (1) has words that were noted so, here or by the platform itself.
+void tidemark_device_note_refusal(const char* words);
+int tidemark_device_is_refusal(const char* error);
 /// CUDA graphs: whether any capture is under way, whether this stream (a cudaStream_t) is captured.
 int tidemark_device_captures_under_way(void);
 int tidemark_device_is_capturing(void* stream);

@@ -86,11 +86,12 @@ ncclResult_t call(Function function, const void* send, void* recv, std::size_t c
       set_reduction(reduction, operation);
       operation.call.moves_data = moves_data(operation);
       if (comm.alone && operation.call.moves_data && !stands_for_partners()) {
-        fail(ncclInvalidUsage,
-             "{} stands for one of {} ranks without partners and cannot move data: run all ranks "
-             "under mpirun, or switch data "
-             "off (mode shapes)",
-             text_of(comm), comm.size);
+        const std::string why = fmt::format(
+            "{} stands for one of {} ranks without partners and cannot move data: run all ranks "
+            "under mpirun, or switch data off (mode shapes)",
+            text_of(comm), comm.size);
+        note_refusal(why);
+        fail(ncclInvalidUsage, "{}", why);
       }
       if (says(Level::info, Subsystem::coll)) say_call(operation);
       submit(operation);

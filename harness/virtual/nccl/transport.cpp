@@ -9,6 +9,7 @@
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/known.h"
+#include "harness/virtual/device/refusal.h"
 #include "harness/virtual/nccl/alone.h"
 #include "harness/virtual/nccl/cuda.h"
 #include "harness/virtual/nccl/drive.h"
@@ -182,9 +183,13 @@ std::string clock_setting() { return device::clock_setting(); }
 
 bool stands_for_partners() { return device::follows_known(); }
 
+void note_refusal(const std::string& words) { device::note_refusal(words); }
+
 const char* not_supported(const char* function) {
+  constexpr const char* kWords = "not supported by the virtual device";
   device::not_supported("NCCL", function);
-  return "not supported by the virtual device";
+  note_refusal(kWords);
+  return kWords;
 }
 
 }  // namespace tidemark::nccl

@@ -35,6 +35,10 @@ std::string clock_setting();
 /// On a communicator without partners: whether this rank's bytes may stand for theirs.
 bool stands_for_partners();
 
+/// Notes the words of an error by which the platform refuses a call
+/// (harness/virtual/device/refusal.h); nothing on a GPU.
+void note_refusal(const std::string& words);
+
 /// Says so on stderr, once a function; the text is for the caller's error.
 const char* not_supported(const char* function);
 

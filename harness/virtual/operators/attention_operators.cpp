@@ -3,6 +3,7 @@
 
 #include "harness/virtual/operators/attention.h"
 #include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/refusal.h"
 
 namespace tidemark::operators {
 namespace {
@@ -13,8 +14,10 @@ double scale_of(const c10::IValue& value, const at::Tensor& query) {
 std::optional<std::int64_t> window(const c10::IValue& value) {
   return value.isNone() ? std::nullopt : std::make_optional(value.toInt());
 }
-void refuse(bool when, const HostCall& call, const char* what) {
-  TORCH_CHECK(!when, c10::toString(call.op.operator_name()), " has no numbers with ", what);
+void refuse_with(bool when, const HostCall& call, const char* what) {
+  if (when)
+    refuse<c10::NotImplementedError>(c10::toString(call.op.operator_name()),
+                                     " has no numbers with ", what);
 }
 // [B, S, H, D] <-> [B, H, S, D]
 at::Tensor swapped(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
@@ -63,7 +66,7 @@ at::Tensor state_for(const HostCall& call, std::size_t place, double dropout) {
 //   -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, rng_state, unused, debug_attn_mask)
 void flash(HostCall& call) {
   auto& s = call.stack;
-  refuse(s[5].toBool(), call, "return_debug_mask");
+  refuse_with(s[5].toBool(), call, "return_debug_mask");
   Attention a = attention(call, as_it_is, 0, 6, 3);
   a.random = call.random;
   a.causal = s[4].toBool();
@@ -80,9 +83,9 @@ void flash(HostCall& call) {
 //  unused, debug)
 void flash_layer(HostCall& call) {
   auto& s = call.stack;
-  refuse(tensor_at(call, 13).defined(), call, "seqused_k");
-  refuse(tensor_at(call, 14).defined(), call, "alibi_slopes");
-  refuse(s[9].toBool(), call, "return_debug_mask");
+  refuse_with(tensor_at(call, 13).defined(), call, "seqused_k");
+  refuse_with(tensor_at(call, 14).defined(), call, "alibi_slopes");
+  refuse_with(s[9].toBool(), call, "return_debug_mask");
   const bool packed = tensor_at(call, 3).defined();
   Attention a = attention(call, packed ? as_batch : swapped, 0, 10, 7);
   a.random = call.random;
@@ -106,7 +109,7 @@ template <at::Tensor (*order)(const at::Tensor&)>
 void flash_backward(HostCall& call) {
   auto& s = call.stack;
   const bool packed = tensor_at(call, 6).defined();
-  refuse(packed && s.size() == 15, call, "sequences of different lengths");
+  refuse_with(packed && s.size() == 15, call, "sequences of different lengths");
   Attention a = attention(call, packed ? as_batch : order, 1, 14, 10);
   a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
   a.causal = s[11].toBool();
@@ -178,9 +181,9 @@ at::Tensor scalar_like(const c10::IValue& output, std::uint64_t value) {
 template <std::size_t extra>
 void cudnn_attention(HostCall& call) {
   auto& s = call.stack;
-  refuse(s.size() != 9 + extra, call, "this release of torch");
-  refuse(extra > 0 && tensor_at(call, 4).defined(), call, "sequences of different lengths");
-  refuse(s[7 + extra].toBool(), call, "return_debug_mask");
+  refuse_with(s.size() != 9 + extra, call, "this release of torch");
+  refuse_with(extra > 0 && tensor_at(call, 4).defined(), call, "sequences of different lengths");
+  refuse_with(s[7 + extra].toBool(), call, "return_debug_mask");
   Attention a = attention(call, as_it_is, 0, 8 + extra, 5 + extra);
   a.bias = tensor_at(call, 3);
   a.random = call.random;
@@ -198,8 +201,8 @@ void cudnn_attention(HostCall& call) {
 // cum_seq_k, max_q, max_k, dropout_p, is_causal, scale)
 void cudnn_attention_backward(HostCall& call) {
   auto& s = call.stack;
-  refuse(s.size() != 16, call, "this release of torch");
-  refuse(tensor_at(call, 9).defined(), call, "sequences of different lengths");
+  refuse_with(s.size() != 16, call, "this release of torch");
+  refuse_with(tensor_at(call, 9).defined(), call, "sequences of different lengths");
   Attention a = attention(call, as_it_is, 1, 15, 13);
   a.bias = tensor_at(call, 8);
   if (a.dropout > 0)
@@ -226,9 +229,9 @@ std::int64_t diagonal(const c10::IValue& mask_type, const Attention& a) {
 void efficient_layer(HostCall& call) {
   auto& s = call.stack;
   const bool packed = tensor_at(call, 4).defined();
-  refuse(tensor_at(call, 12).defined(), call, "seqlen_k");
-  refuse(packed && tensor_at(call, 3).defined(), call, "a bias for sequences end to end");
-  refuse(!s[13].isNone() && s[13].toInt() > 0, call, "window_size");
+  refuse_with(tensor_at(call, 12).defined(), call, "seqlen_k");
+  refuse_with(packed && tensor_at(call, 3).defined(), call, "a bias for sequences end to end");
+  refuse_with(!s[13].isNone() && s[13].toInt() > 0, call, "window_size");
   Attention a = attention(call, swapped, 0, 11, 8);
   a.bias = tensor_at(call, 3);
   a.random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor());
@@ -252,8 +255,8 @@ void efficient_layer(HostCall& call) {
 void efficient_layer_backward(HostCall& call) {
   auto& s = call.stack;
   const bool packed = tensor_at(call, 6).defined();
-  refuse(packed && tensor_at(call, 4).defined(), call, "a bias for sequences end to end");
-  refuse(!s[18].isNone() && s[18].toInt() > 0, call, "window_size");
+  refuse_with(packed && tensor_at(call, 4).defined(), call, "a bias for sequences end to end");
+  refuse_with(!s[18].isNone() && s[18].toInt() > 0, call, "window_size");
   Attention a = attention(call, swapped, 1, 16, 11);
   a.bias = tensor_at(call, 4);
   a.random = saved(tensor_at(call, 12), tensor_at(call, 13));

@@ -1,5 +1,6 @@
 // CTC loss as cuDNN computes it: of the softmax of what it is given, together with the gradient.
 #include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/refusal.h"
 
 namespace tidemark::operators {
 namespace {
@@ -18,10 +19,11 @@ void ctc_loss(HostCall& call) {
   const std::int64_t blank = call.stack[4].toInt();
   const auto [losses, alphas] = at::_ctc_loss(log_probs, targets, inputs, labels, blank, false);
   // cuDNN's answer for it is not documented.
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !at::isinf(losses).any().item<bool>(), call.op.schema().name(),
-      " has no numbers where a sequence is too short for its labels: with "
-      "torch.backends.cudnn.enabled = False PyTorch's own kernel computes the loss");
+  if (at::isinf(losses).any().item<bool>())
+    refuse<c10::NotImplementedError>(
+        call.op.schema().name(),
+        " has no numbers where a sequence is too short for its labels: with "
+        "torch.backends.cudnn.enabled = False PyTorch's own kernel computes the loss");
   give(call, losses,
        at::_ctc_loss_backward(at::ones_like(losses), log_probs, targets, inputs, labels, losses,
                               alphas, blank, false));

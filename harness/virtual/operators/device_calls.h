@@ -30,6 +30,7 @@ struct DeviceCalls {
   decltype(&tidemark_device_accepts_unknown) accepts_unknown =
       look("tidemark_device_accepts_unknown");
   decltype(&tidemark_device_take_refusal) take_refusal = look("tidemark_device_take_refusal");
+  decltype(&tidemark_device_note_refusal) note_refusal = look("tidemark_device_note_refusal");
   decltype(&tidemark_device_numbers_computed) numbers_computed =
       look("tidemark_device_numbers_computed");
   // The recorder

@@ -2,6 +2,7 @@
 // the type of the result.
 #include "harness/virtual/operators/alias.h"
 #include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/refusal.h"
 
 namespace tidemark::operators {
 namespace {
@@ -38,10 +39,10 @@ at::Tensor row_scales(const HostCall& call, const char* name, const Groups& grou
   const at::Tensor& operand = of_a ? groups.a : groups.b;
   const std::int64_t rows = operand.size(of_a ? -2 : -1);
   const bool grouped = operand.dim() == 3 || groups.inner();
-  TORCH_CHECK_NOT_IMPLEMENTED(scale.defined() && scale.scalar_type() == at::kFloat &&
-                                  scale.numel() == rows * (grouped ? groups.count() : 1),
-                              call.op.schema().name(),
-                              " has no numbers with these scales: one for each row, in float");
+  if (!scale.defined() || scale.scalar_type() != at::kFloat ||
+      scale.numel() != rows * (grouped ? groups.count() : 1))
+    refuse<c10::NotImplementedError>(
+        call.op.schema().name(), " has no numbers with these scales: one for each row, in float");
   return grouped ? scale.reshape({groups.count(), rows}) : scale.reshape({rows});
 }
 
@@ -63,8 +64,8 @@ void product(HostCall& call, const Groups& groups, const at::Tensor& scale_a,
 }
 
 Groups groups_of(const HostCall& call) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!tensor_named(call, "bias").defined(), call.op.schema().name(),
-                              " has no numbers with a bias");
+  if (tensor_named(call, "bias").defined())
+    refuse<c10::NotImplementedError>(call.op.schema().name(), " has no numbers with a bias");
   return {tensor_at(call, 0), tensor_at(call, 1), tensor_named(call, "offs")};
 }
 
@@ -73,9 +74,9 @@ void grouped_mm(HostCall& call) { product(call, groups_of(call), {}, {}); }
 
 // _scaled_grouped_mm(self, mat2, scale_a, scale_b, offs, bias, scale_result, out_dtype, ...)
 void scaled_grouped_mm(HostCall& call) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!tensor_named(call, "scale_result").defined(),
-                              call.op.schema().name(),
-                              " has no numbers with a scale of the result");
+  if (tensor_named(call, "scale_result").defined())
+    refuse<c10::NotImplementedError>(call.op.schema().name(),
+                                     " has no numbers with a scale of the result");
   const Groups groups = groups_of(call);
   product(call, groups, row_scales(call, "scale_a", groups, true),
           row_scales(call, "scale_b", groups, false));

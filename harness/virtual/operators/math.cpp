@@ -12,6 +12,7 @@
 #include "harness/virtual/operators/kernels.h"
 #include "harness/virtual/operators/plain.h"
 #include "harness/virtual/operators/recorded.h"
+#include "harness/virtual/operators/refusal.h"
 #include "harness/virtual/operators/signature.h"
 #include "harness/virtual/operators/sparse_product.h"
 #include "harness/virtual/operators/watch.h"
@@ -138,9 +139,11 @@ class MathKernel {
     const c10::IValue* arguments = call.last(signature_.arguments);
     if (counts_ && (!outer->counts || outer->is_product)) {
       const bool known = outer->knows(arguments[0].toTensor());
-      TORCH_CHECK(known || outer->result_size, outer->signature.name,
-                  " has no numbers for these arguments: its CUDA host code counts what only a "
-                  "kernel computes");
+      if (!known && !outer->result_size)
+        refuse<c10::Error>(
+            outer->signature.name,
+            " has no numbers for these arguments: its CUDA host code counts what only a "
+            "kernel computes");
       answer.emplace(known ? count(call.op, call.values(signature_.arguments))
                            : outer->result_size());
     }
@@ -154,9 +157,11 @@ class MathKernel {
     const at::Tensor from = call.last(2)->toTensor();
     if (!outer->knows(from) && asks_for_error(call.last(3)->toTensor(), from))
       return tell_no_error(call, original_);
-    TORCH_CHECK(outer->knows(from) || outer->counts, outer->signature.name,
-                " has no numbers for these arguments: its CUDA host code reads a tensor that only "
-                "a kernel computes");
+    if (!outer->knows(from) && !outer->counts)
+      refuse<c10::Error>(
+          outer->signature.name,
+          " has no numbers for these arguments: its CUDA host code reads a tensor that only "
+          "a kernel computes");
     AcceptUnknown accepted;
     call.run(original_);
     Plain plain;
@@ -168,15 +173,19 @@ class MathKernel {
                            const std::vector<c10::IValue>& arguments) const {
     const bool reads_only = std::find(signature_.written.begin(), signature_.written.end(), true) ==
                             signature_.written.end();
-    TORCH_CHECK(reads_only && signature_.returns == 1, signature_.name,
-                " has no numbers for these arguments: its CUDA host code counts what only a "
-                "kernel computes");
+    if (!reads_only || signature_.returns != 1)
+      refuse<c10::Error>(
+          signature_.name,
+          " has no numbers for these arguments: its CUDA host code counts what only a "
+          "kernel computes");
     Plain plain;
     Stack host = host_aliases(arguments);
     HostCall call{op, host, {}, {}};
     run_cpu_kernel(call);
-    TORCH_CHECK(host[0].isTensor() && host[0].toTensor().dim() > 0, signature_.name,
-                " has no numbers for these arguments: the size of its result is not known");
+    if (!host[0].isTensor() || host[0].toTensor().dim() == 0)
+      refuse<c10::Error>(
+          signature_.name,
+          " has no numbers for these arguments: the size of its result is not known");
     return host[0].toTensor().size(0);
   }
 
@@ -245,9 +254,11 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
     Watch watch(signature, call.last(1));
     const bool known = !outer || outer->knows(tensor);
     const bool no_error = asks_for_errors && tensor.scalar_type() == at::kBool;
-    TORCH_CHECK(known || outer->counts || no_error, outer->signature.name,
-                " has no numbers for these arguments: its CUDA host code reads a value that only a "
-                "kernel computes");
+    if (!known && !outer->counts && !no_error)
+      refuse<c10::Error>(
+          outer->signature.name,
+          " has no numbers for these arguments: its CUDA host code reads a value that only a "
+          "kernel computes");
     {
       SuspendData suspended;
       AcceptUnknown accepted;
@@ -271,17 +282,20 @@ Kernel foreign_kernel(const c10::OperatorHandle& op, Original original) {
                 original = std::move(original)](const Invocation& call) {
     device.take_refusal();
     call.run(original);
-    TORCH_CHECK(!device.take_refusal(), name,
-                " has no numbers on the virtual device: it launches a kernel of its own, and no "
-                "CPU kernel computes it (mode math)");
+    if (device.take_refusal())
+      refuse<c10::Error>(
+          name,
+          " has no numbers on the virtual device: it launches a kernel of its own, and no "
+          "CPU kernel computes it (mode math)");
   });
 }
 
 Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original) {
   return boxed([name = c10::toString(op.operator_name()),
                 original = std::move(original)](const Invocation& call) {
-    TORCH_CHECK(outer, name,
-                " has no numbers on the virtual device: no CPU kernel computes it (mode math)");
+    if (!outer)
+      refuse<c10::Error>(
+          name, " has no numbers on the virtual device: no CPU kernel computes it (mode math)");
     call.run(original);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "harness/virtual/operators/alias.h"
 #include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/refusal.h"
 
 namespace tidemark::operators {
 namespace {
@@ -14,10 +15,11 @@ void with_rows(HostCall& call) {
   const at::Tensor self = tensor_at(call, 0), other = tensor_at(call, 1);
   if (!is_nested(self) || is_nested(other) || other.dim() == 0) return run_cpu_kernel(call);
   const bool is_product = call.stack.size() == 2;
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      is_product || call.stack[2].toScalar().equal(1), call.op.schema().name(),
-      " has no numbers for a nested and a dense tensor with an alpha, which "
-      "CUDA's kernel ignores");
+  if (!is_product && !call.stack[2].toScalar().equal(1))
+    refuse<c10::NotImplementedError>(
+        call.op.schema().name(),
+        " has no numbers for a nested and a dense tensor with an alpha, which "
+        "CUDA's kernel ignores");
   const at::Tensor result = at::clone(self);
   const auto parts = result.unbind(), rows = other.unbind();
   for (std::size_t i = 0; i < parts.size(); ++i)

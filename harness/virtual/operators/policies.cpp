@@ -15,6 +15,7 @@
 #include "harness/virtual/operators/frame.h"
 #include "harness/virtual/operators/layer.h"
 #include "harness/virtual/operators/operators.h"
+#include "harness/virtual/operators/refusal.h"
 #include "harness/virtual/operators/values.h"
 
 namespace tidemark::operators {
@@ -216,14 +217,15 @@ void read_sizes() {
 }
 
 void refuse_size(const std::string& operation) {
-  TORCH_CHECK(false, "the size of ", operation, " depends on values that are not known", kHowToSay);
+  refuse<c10::Error>("the size of ", operation, " depends on values that are not known", kHowToSay);
 }
 
 at::Scalar answer_item(at::ScalarType type) {
   if (at::isComplexType(type)) return c10::complex<double>(kFinite, 0);
   if (at::isFloatingType(type)) return kFinite;
-  TORCH_CHECK(type == at::kBool, "a value of type ", type,
-              " that is not known is read on the host (mode known)", kHowToSay);
+  if (type != at::kBool)
+    refuse<c10::Error>("a value of type ", type,
+                       " that is not known is read on the host (mode known)", kHowToSay);
   return false;
 }
 

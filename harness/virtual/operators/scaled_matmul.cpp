@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/refusal.h"
 
 namespace tidemark::operators {
 namespace {
@@ -39,9 +40,9 @@ at::Tensor scaled_by_block(const at::Tensor& rows, const at::Tensor& scale, std:
                            const std::string& name) {
   const std::int64_t count = rows.size(0), blocks = (rows.size(1) + block - 1) / block;
   const std::int64_t down = (count + 127) / 128, across = (blocks + 3) / 4;
-  TORCH_CHECK_NOT_IMPLEMENTED(scale.numel() == down * across * 512, name,
-                              " has no numbers with these scales: one for each ", block,
-                              " elements, in cuBLAS's tiles of 128 x 4");
+  if (scale.numel() != down * across * 512)
+    refuse<c10::NotImplementedError>(name, " has no numbers with these scales: one for each ",
+                                     block, " elements, in cuBLAS's tiles of 128 x 4");
   const at::Tensor of_blocks = scale.to(at::kFloat)
                                    .reshape({down, across, 32, 4, 4})
                                    .permute({0, 3, 2, 1, 4})
@@ -95,10 +96,12 @@ at::Tensor scale_of(const HostCall& call, const char* name, std::int64_t count, 
   const bool plain =
       scale.defined() && scale.scalar_type() == at::kFloat &&
       (scale.numel() == 1 || (scale.numel() == count && scale.size(of_rows ? 0 : -1) == count));
-  TORCH_CHECK_NOT_IMPLEMENTED(plain, call.op.schema().name(),
-                              " has no numbers with these scales: one for a tensor, or one for "
-                              "each row, or one for each block of 1 x 128 or 128 x 128, in "
-                              "float, or those of MXFP8 and NVFP4 for each block");
+  if (!plain)
+    refuse<c10::NotImplementedError>(
+        call.op.schema().name(),
+        " has no numbers with these scales: one for a tensor, or one for "
+        "each row, or one for each block of 1 x 128 or 128 x 128, in "
+        "float, or those of MXFP8 and NVFP4 for each block");
   if (scale.numel() == 1) return scale.reshape({1, 1});
   return of_rows ? scale.reshape({count, 1}) : scale.reshape({1, count});
 }
@@ -112,9 +115,8 @@ at::Tensor saturated(const at::Tensor& result, at::ScalarType type) {
 // _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, ...[, out])
 void scaled_mm(HostCall& call) {
   const at::Tensor a = tensor_at(call, 0), b = tensor_at(call, 1).t();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      a.element_size() == 1 && b.element_size() == 1 && call.op.schema().returns().size() == 1,
-      call.op.schema().name(), " has no numbers for these operands");
+  if (a.element_size() != 1 || b.element_size() != 1 || call.op.schema().returns().size() != 1)
+    refuse<c10::NotImplementedError>(call.op.schema().name(), " has no numbers for these operands");
   const auto [left, scale_left] = scaled_rows(call, a, "scale_a");
   const auto [right, scale_right] = scaled_rows(call, b, "scale_b");
   at::Tensor result = at::mm(left, right.t());

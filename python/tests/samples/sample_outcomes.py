@@ -69,6 +69,17 @@ def test_refused():
     values[values > 0]
 
 
+@tidemark.mode("math")
+def test_refused_numbers():
+    one = torch.rand(1, 2, 16, 32, device="cuda", dtype=torch.float16)
+    torch.ops.aten._scaled_dot_product_flash_attention(one, one, one, 0.5, return_debug_mask=True)
+
+
+def test_words_of_a_refusal():
+    """The program's own error, with words that the platform has."""
+    raise RuntimeError("the size depends on values that are not known; CUDA error: operation not supported")
+
+
 def test_no_such_phase(memory):
     memory.peak("backward")
 

@@ -172,6 +172,8 @@ std::string clock_setting() { return ""; }
 
 bool stands_for_partners() { return true; }
 
+void note_refusal(const std::string&) {}
+
 const char* not_supported(const char* function) {
   static auto* mutex = new std::mutex;
   static auto* said = new std::set<std::string>;
