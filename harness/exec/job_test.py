@@ -14,7 +14,7 @@ import time
 from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, checks, free_port, run
 
 PROGRAM = (sys.executable, str(HERE / "launched.py"))
-FILES = "junit.xml rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
+FILES = "junit.xml memory.json.gz rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
 
 
 def check(holds, what, seen=""):

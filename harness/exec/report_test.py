@@ -82,7 +82,7 @@ for step in range(3):
 """
     said = python(program, "--ranks", 2, "--report", folder).ends(
         0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all parts: tidemark snapshot show")
-    files = "junit.xml rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
+    files = "junit.xml memory.json.gz rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
     said.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot and a trace a rank")
     trace = json.loads(gzip.decompress((folder / "rank1.trace.json.gz").read_bytes()))
     names = [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 
 #include "reports/snapshot/parts.h"
 #include "reports/units.h"
@@ -13,6 +15,35 @@ namespace tidemark {
 namespace fs = std::filesystem;
 
 namespace {
+
+/// Lines of Python files that nothing has changed since the program ran.
+class Sources {
+ public:
+  explicit Sources(const fs::path& snapshot) : ran_(fs::last_write_time(snapshot)) {}
+  std::optional<std::string> line(const std::string& file, std::int64_t number) {
+    const auto [lines, fresh] = files_.try_emplace(file);
+    if (fresh) lines->second = read(file);
+    if (number < 1 || number > std::ssize(lines->second)) return {};
+    return lines->second[static_cast<std::size_t>(number - 1)];
+  }
+
+ private:
+  std::vector<std::string> read(const std::string& file) const {
+    constexpr std::size_t kLongest = 160;
+    std::error_code none;
+    std::vector<std::string> out;
+    if (!fs::is_regular_file(file, none) || fs::last_write_time(file, none) > ran_) return out;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      line.erase(0, std::min(line.find_first_not_of(" \t"), line.size()));
+      out.push_back(line.substr(0, kLongest));
+    }
+    return out;
+  }
+
+  fs::file_time_type ran_;
+  std::map<std::string, std::vector<std::string>> files_;
+};
 
 /// The most of each kind, of all processes.
 void keep_most(std::vector<Waste>& all, const std::vector<Waste>& of, const std::string& process) {
@@ -82,6 +113,7 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
   for (const auto& file : files) {
     try {
       const Snapshot snapshot = read_snapshot(file);
+      Sources sources(file);
       for (DeviceSummary& device : analyse(snapshot)) {
         keep_most(wastes, device.wastes, file.stem().string());
         if (device.oom) {
@@ -92,6 +124,8 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
         MemoryPicture picture = picture_of(snapshot, device);
         if (!picture.events.empty()) {
           picture.where = file.stem();
+          for (MemoryPicture::Place& place : picture.places)
+            place.source = sources.line(place.file, place.line);
           if (auto growth = growth_of(picture)) out.growths.push_back(std::move(*growth));
           out.pictures.push_back(thinned(std::move(picture), kMoments));
         }

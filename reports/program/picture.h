@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct MemoryPicture {
     std::string kind, module, site;
     std::string file;  // of that line, as Python names it; empty: none
     std::int64_t line = 0;
+    /// That line without the blanks around it; none: the file is not there, or newer.
+    std::optional<std::string> source = {};
     Holder holder = {};  // of what a step leaves behind, where it was asked
     auto operator<=>(const Place&) const = default;
   };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -17,42 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Lines of Python files, of files that nothing has changed since the program ran.
-class Sources {
- public:
-  explicit Sources(const fs::path& snapshot) {
-    std::error_code none;
-    ran_ = fs::last_write_time(snapshot, none);
-    known_ = !none;
-  }
-  /// Without the blanks around it; null where it is not there.
-  Json line(const std::string& file, std::int64_t number) {
-    const auto [lines, fresh] = files_.try_emplace(file);
-    if (fresh) lines->second = read(file);
-    if (number < 1 || number > std::ssize(lines->second)) return nullptr;
-    return lines->second[static_cast<std::size_t>(number - 1)];
-  }
-
- private:
-  std::vector<std::string> read(const std::string& file) const {
-    constexpr std::size_t kLongest = 160;
-    std::error_code none;
-    std::vector<std::string> out;
-    if (!known_ || !fs::is_regular_file(file, none) || fs::last_write_time(file, none) > ran_)
-      return out;
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) {
-      line.erase(0, std::min(line.find_first_not_of(" \t"), line.size()));
-      out.push_back(line.substr(0, kLongest));
-    }
-    return out;
-  }
-
-  std::map<std::string, std::vector<std::string>> files_;
-  fs::file_time_type ran_;
-  bool known_ = false;
-};
-
 /// Each number less the one before.
 class Differences {
  public:
@@ -64,7 +27,7 @@ class Differences {
   std::int64_t last_ = 0;
 };
 
-Json places_json(const MemoryPicture& picture, Sources& sources) {
+Json places_json(const MemoryPicture& picture) {
   StringTable kinds, modules, files;
   Json of_kind = Json::array(), of_module = Json::array(), of_site = Json::array();
   Json sites = Json::array();
@@ -74,8 +37,8 @@ Json places_json(const MemoryPicture& picture, Sources& sources) {
     of_module.push_back(modules[place.module]);
     const auto [at, fresh] = known.try_emplace({place.site, place.file, place.line}, known.size());
     if (fresh)
-      sites.push_back(
-          {place.site, files[place.file], place.line, sources.line(place.file, place.line)});
+      sites.push_back({place.site, files[place.file], place.line,
+                       place.source ? Json(*place.source) : Json(nullptr)});
     of_site.push_back(at->second);
   }
   return {{"kinds", kinds.all()}, {"modules", modules.all()},
@@ -101,7 +64,7 @@ Json blocks_json(const MemoryPicture& picture) {
           {"waits", std::move(waits)}};
 }
 
-Json picture_json(const MemoryPicture& picture, Sources sources) {
+Json picture_json(const MemoryPicture& picture) {
   Differences events, moments, reserved;
   for (const std::int64_t taken : picture.events) events.add(taken);
   for (std::size_t i = 0; i < picture.reserved.size(); ++i)
@@ -116,7 +79,7 @@ Json picture_json(const MemoryPicture& picture, Sources sources) {
           {"events", all ? Json(nullptr) : events.take()},
           {"peak", picture.peak},
           {"reserved", {moments.take(), reserved.take()}},
-          {"places", places_json(picture, sources)},
+          {"places", places_json(picture)},
           {"blocks", blocks_json(picture)},
           {"phases", std::move(phases)}};
 }
@@ -126,11 +89,11 @@ std::string text_of(const Json& json) {
 }
 
 /// With so few moments that its compressed size is at most `most`.
-Json fitted(const MemoryPicture& picture, const Sources& sources, std::size_t moments,
-            std::size_t most, std::size_t& size) {
+Json fitted(const MemoryPicture& picture, std::size_t moments, std::size_t most,
+            std::size_t& size) {
   constexpr std::size_t kLowest = 64;
   for (;; moments /= 2) {
-    Json json = picture_json(thinned(picture, moments), sources);
+    Json json = picture_json(thinned(picture, moments));
     size = gzip(text_of(json)).size();
     if (size <= most || moments <= kLowest) return json;
     moments = std::min(moments, picture.events.size());
@@ -159,8 +122,7 @@ Json picture_data(const Report& report, const std::vector<HighestPeak>& peaks, c
     std::size_t size = 0;
     // The first may have all that the others need not have.
     const std::size_t share = pictures.empty() ? left * 3 / 4 : left / others;
-    Json json = fitted(*one.picture, Sources(one.of->folder / (one.picture->where + ".pickle")),
-                       budget.moments, share, size);
+    Json json = fitted(*one.picture, budget.moments, share, size);
     json["schedule"] = one.of->schedule;
     const auto [at, fresh] = known.try_emplace(text_of(json), pictures.size());
     --others;

@@ -4,11 +4,18 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/file.h"
+#include "harness/record/json.h"
+#include "reports/program/memory_file.h"
+#include "reports/program/page.h"
 #include "reports/program/picture_data.h"
 #include "reports/program/samples.h"
+#include "reports/trace.h"
 
 namespace tidemark {
 namespace {
@@ -93,6 +100,29 @@ TEST(Picture, DataKeepToTheirBudget) {
   EXPECT_LT(few["pictures"][0]["moments"], all["pictures"][0]["moments"]);
   EXPECT_EQ(few["pictures"][0]["in_all"], all["pictures"][0]["in_all"]);
   EXPECT_TRUE(picture_data(report, {HighestPeak()}, "report.html").is_null());
+}
+
+TEST(Memory, ThePageIsWrittenAgainWithoutTheSnapshots) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "page_again";
+  fs::remove_all(folder);
+  write_programs(folder, false);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path page = entry.path() / "report.html", memory = entry.path() / kMemoryFile;
+    const std::string before = read_bytes(page);
+    for (const auto& file : fs::directory_iterator(entry.path()))
+      if (file.path().extension() == ".pickle") fs::remove(file.path());
+    fs::remove(page);
+    const Report report = read_report(entry.path());
+    rerender_programs(entry.path(), report);
+    EXPECT_EQ(read_bytes(page), before) << entry.path();
+    std::ofstream(memory) << gzip(R"({"version": 1, "schedule": "lagging"})");
+    EXPECT_THAT([&] { rerender_programs(entry.path(), report); },
+                testing::ThrowsMessage<std::runtime_error>(testing::AllOf(
+                    testing::StartsWith(memory.string() + ": is not what tidemark has written"),
+                    testing::Not(testing::HasSubstr("\n")))));
+    EXPECT_EQ(read_bytes(page), before) << "nothing is written where the memory is not read";
+  }
 }
 
 }  // namespace
