@@ -26,8 +26,6 @@ REASONS = (
            message=r"ended by SIGKILL|DefaultCPUAllocator: can't allocate memory", test=r"(?i)large|64bit|tied_weights_memory"),
     Reason("TF32's rounding", "The operands are rounded as tensor cores read them, and the numbers are those of that rounding, beyond the test's tolerance; a GPU may choose an "
            "engine without TF32.", message="Tensor-likes are not close", test=r"::test_Conv2d_dilated_cuda_tf32$"),
-    Reason("a product that waits on the device", "Mode math refuses the product that waits for its operands on the device (_async_input_mm).", message=r"Expected gemm\(",
-           test=r"::test_fused_all_gather_matmul_native_"),
     Reason("division of complex32", "The test expects that it fails, since CUDA's quotients of half-precision complex numbers have NaN where PyTorch's reference has none; "
            "here both are the CPU's.", message="Unexpected success", test=r"::test_python_ref\w*_refs_true_divide_cuda_complex32$"),
     Reason("computes for minutes", "The CPU computes for minutes what a GPU does in seconds, longer than the limit of a test.", message=r"did not end within",

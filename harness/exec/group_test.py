@@ -147,6 +147,10 @@ print('one shot', torch.ops.symm_mem.one_shot_all_reduce(x, 'sum', group)[:3].to
 print('two shot', torch.ops.symm_mem.two_shot_all_reduce_(x, 'sum', group)[:3].tolist(), peer[1023].item(), flush=True)
 gathered, products = torch.ops.symm_mem.fused_all_gather_matmul(x.view(32, 32), [x.new_ones(32, 8)], 0, group)
 print(tuple(gathered.shape), products[0][0, 0].item(), flush=True)
+if __import__('os').environ['TIDEMARK_MODE'] == 'math':
+    shard, b = torch.full((128, 64), rank + 1., dtype=torch.bfloat16, device='cuda'), torch.ones(64, 64, dtype=torch.bfloat16, device='cuda')
+    gathered, product = symm._fused_all_gather_matmul_native(shard, b, group)  # its kernel waits for the parts, which later calls bring
+    print('native', [(x[::128, 0]).tolist() for x in (gathered, product)], (product * 2)[255, 63].item(), flush=True)
 dist.destroy_process_group()"""
     for mode in "math", "known":
         said = python(program(text), "--ranks", 2, "--mode", mode).ends(0)
@@ -156,6 +160,7 @@ dist.destroy_process_group()"""
         said.check(said.out.count("one shot [3.0, 18.0, 3.0]") == 2 and said.out.count("two shot [3.0, 18.0, 3.0] 3.0") == 2, "the sums of both buffers")
         if mode == "math":
             said.check(said.out.count("(64, 32) 111.0") == 2, "the product of what both ranks have")
+            said.check(said.out.count("native [[1.0, 2.0], [64.0, 128.0]] 256.0") == 2, "the product that waits on the device for its operand")
         said.check("Error" not in said.out, "nothing is refused")
 
 

@@ -80,6 +80,14 @@ int tidemark_device_is_capturing(void* stream);
 /// what it does to data when the graph is launched, 0 on success. `destroy` frees `data` in the
 /// end. Returns 1, or 0 where nothing was captured (and `data` is still the caller's).
 int tidemark_device_capture_effect(int (*run)(void*), void* data, void (*destroy)(void*));
+/// What a kernel does to data that polls until none of these `count` words of 4 bytes in device
+/// memory is 0: `run` (0 on success) is called then, on any thread. What comes later in the stream
+/// (a cudaStream_t) waits for that, and other streams do not. `destroy` frees `data` in the end.
+/// The time of the kernel stays that of its launch. After one and a half times TIDEMARK_TIMEOUT the
+/// context is broken with cudaErrorLaunchTimeout, and a line on stderr names the kernel.
+void tidemark_device_run_when_signalled(void* stream, const uint32_t* words, size_t count,
+                                        const char* name, int (*run)(void*), void* data,
+                                        void (*destroy)(void*));
 /// The operator layer is there and computes the numbers of mode math (1), or not (0). It decides
 /// only what the refusal of a kernel launch says.
 void tidemark_device_numbers_computed(int on);

@@ -82,17 +82,19 @@ Deferred& deferred() { return immortal<Deferred>(); }
 thread_local bool carrying_out = false;
 thread_local std::string step_operator;
 
+std::shared_ptr<ThreadSteps> new_steps() {
+  auto made = std::make_shared<ThreadSteps>();
+  const std::lock_guard lock(deferred().mutex);
+  std::erase_if(deferred().threads, [](const auto& steps_of) {
+    return steps_of.use_count() == 1 && steps_of->empty();  // its thread has ended
+  });
+  deferred().threads.push_back(made);
+  return made;
+}
+
 /// That of the calling thread. A thread that ends leaves its steps to the others.
 ThreadSteps& own_steps() {
-  thread_local const std::shared_ptr<ThreadSteps> mine = [] {
-    auto made = std::make_shared<ThreadSteps>();
-    const std::lock_guard lock(deferred().mutex);
-    std::erase_if(deferred().threads, [](const auto& steps_of) {
-      return steps_of.use_count() == 1 && steps_of->empty();  // its thread has ended
-    });
-    deferred().threads.push_back(made);
-    return made;
-  }();
+  thread_local const std::shared_ptr<ThreadSteps> mine = new_steps();
   return *mine;
 }
 
@@ -179,6 +181,28 @@ bool has_step_before(const std::pair<int, StreamHandle>& stream) {
   });
 }
 
+void put(ThreadSteps& steps, StreamHandle stream, std::function<bool()> step) {
+  {
+    auto [e, lock] = locked_at_once();
+    count_activity(e, true);
+  }
+  {
+    const std::lock_guard lock(steps.mutex);
+    steps.steps.push_back(
+        {std::move(step), named(stream), std::string(current_operator()), current_call()});
+    ++steps_left;
+  }
+  steps.carry_on();
+}
+
+/// Has the steps carried out by another thread too.
+void have_helped() {
+  Deferred& d = deferred();
+  const std::lock_guard lock(d.mutex);
+  if (!std::exchange(d.helped, true)) std::thread(help).detach();
+  d.arrived.notify_one();
+}
+
 }  // namespace
 
 bool carries_step_out() { return carrying_out; }
@@ -188,24 +212,22 @@ bool is_deferring() {
 }
 
 void defer(StreamHandle stream, std::function<bool()> step) {
-  {
-    auto [e, lock] = locked_at_once();
-    count_activity(e, true);
-  }
   ThreadSteps& mine = own_steps();
-  {
-    const std::lock_guard lock(mine.mutex);
-    mine.steps.push_back(
-        {std::move(step), named(stream), std::string(current_operator()), current_call()});
-    ++steps_left;
-  }
-  mine.carry_on();
+  put(mine, stream, std::move(step));
   if (mine.empty()) return;
   if (race::is_on()) settle_for_a_while();  // a race names the thread's own place
-  Deferred& d = deferred();
-  const std::lock_guard lock(d.mutex);
-  if (!std::exchange(d.helped, true)) std::thread(help).detach();
-  d.arrived.notify_one();
+  have_helped();
+}
+
+void defer_apart(StreamHandle stream, std::function<bool()> step) {
+  const auto apart = new_steps();
+  put(*apart, stream, std::move(step));
+  if (!apart->empty()) have_helped();
+}
+
+bool is_held(StreamHandle stream) {
+  return steps_left.load(std::memory_order_acquire) > 0 && !carrying_out &&
+         has_step_before(named(stream));
 }
 
 void settle() {

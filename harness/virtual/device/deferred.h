@@ -27,6 +27,9 @@ inline const auto kNoStream = reinterpret_cast<StreamHandle>(~std::uintptr_t{0})
 /// puts nothing into one.
 void defer(StreamHandle stream, std::function<bool()> step);
 
+/// The same, in a queue of its own: calls of this thread after it wait only where `stream` does.
+void defer_apart(StreamHandle stream, std::function<bool()> step);
+
 /// Waits until no step is left, of any thread.
 void settle();
 /// Waits for the steps of this thread, and for those of others in the stream; after a long while
@@ -37,6 +40,8 @@ void settle(StreamHandle stream);
 bool settle_for_a_while();
 /// Whether steps of this thread are left, and it is not carrying one out.
 bool is_deferring();
+/// Whether the stream's next operation comes after a step that is left, of any thread.
+bool is_held(StreamHandle stream);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop

@@ -167,11 +167,12 @@ cudaError_t destroy_stream(StreamHandle stream) {
 
 cudaError_t query_stream(StreamHandle stream) {
   before_poll();
+  const bool held = is_held(stream);
   auto [e, lock] = locked_at_once();
   Stream* const s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t error = unsafe_in_capture(s)) return error;
-  if (is_deferring()) return cudaErrorNotReady;
+  if (held || is_deferring()) return cudaErrorNotReady;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
 

@@ -79,4 +79,54 @@ TEST_P(Values, BadArgumentsAreRefused) {
       << "without data, device memory never changes";
 }
 
+/// An effect that counts, of a kernel that waits for two signals.
+struct Product {
+  Product() {
+    tidemark_device_set_data(1);
+    EXPECT_EQ(cudaSuccess, cudaMemset(signals, 0, 8));
+  }
+  ~Product() { tidemark_device_set_data(0); }
+  void start(cudaStream_t stream) {
+    tidemark_device_run_when_signalled(
+        stream, static_cast<const std::uint32_t*>(signals.at), 2, "product",
+        [](void* count) { return ++*static_cast<std::atomic<int>*>(count) > 0 ? 0 : 1; }, &times,
+        [](void*) {});
+  }
+  void set(cudaStream_t stream, std::size_t word) const {
+    const auto at = reinterpret_cast<CUdeviceptr>(signals.at) + 4 * word;
+    EXPECT_EQ(CUDA_SUCCESS, cuStreamWriteValue32(stream, at, 1, 0));
+  }
+
+  Memory signals{8};
+  std::atomic<int> times = 0;
+};
+struct Signalled : EachSchedule {};
+INSTANTIATE_TEST_SUITE_P(All, Signalled, kSchedules, schedule_name);
+
+TEST_P(Signalled, ItsStreamAloneWaitsUntilAllAreSet) {
+  Product product;
+  const cudaStream_t waits = make_stream(), brings = make_stream();
+  product.set(waits, 1);
+  product.start(waits);
+  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(waits));
+  const auto begin = std::chrono::steady_clock::now();
+  CUDA(cudaStreamSynchronize(brings));
+  EXPECT_EQ(0, product.times);
+  product.set(brings, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  CUDA(cudaStreamSynchronize(waits));
+  EXPECT_EQ(1, product.times);
+}
+
+TEST(SignalledDeathTest, SignalsThatNeverCome) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto alone = [] {
+    setenv("TIDEMARK_TIMEOUT", "0.05", 1);
+    Product product;
+    product.start(nullptr);
+    exit(cudaDeviceSynchronize() == cudaErrorLaunchTimeout ? 0 : 2);
+  };
+  EXPECT_EXIT(alone(), ::testing::ExitedWithCode(0), "product has waited .* for signals in memory");
+}
+
 }  // namespace

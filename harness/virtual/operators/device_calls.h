@@ -42,6 +42,8 @@ struct DeviceCalls {
       look("tidemark_device_captures_under_way");
   decltype(&tidemark_device_is_capturing) is_capturing = look("tidemark_device_is_capturing");
   decltype(&tidemark_device_capture_effect) capture_effect = look("tidemark_device_capture_effect");
+  decltype(&tidemark_device_run_when_signalled) run_when_signalled =
+      look("tidemark_device_run_when_signalled");
   // Mode known
   decltype(&tidemark_device_mark_known) mark_known = look("tidemark_device_mark_known");
   decltype(&tidemark_device_is_known) is_known = look("tidemark_device_is_known");

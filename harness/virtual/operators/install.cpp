@@ -110,6 +110,8 @@ class Installation {
       auto before = original(op, key);
       put(op, on_cpu ? math_kernel(op, before) : no_numbers_kernel(op, before), key);
     });
+    if (name == "symm_mem::_async_input_mm" && op.hasKernelForDispatchKey(DispatchKey::CUDA))
+      return put(op, signalled_matmul_kernel(op, original(op)));
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, read_value_kernel(op, original(op)));

@@ -78,6 +78,10 @@ Kernel no_numbers_kernel(const c10::OperatorHandle& op, Original original);
 /// operator where it launches a kernel of its own.
 Kernel foreign_kernel(const c10::OperatorHandle& op, Original original);
 
+/// math: symm_mem::_async_input_mm, a product that waits on the device for the signals of its first
+/// operand's chunks. The original now, and the numbers when the signals are set.
+Kernel signalled_matmul_kernel(const c10::OperatorHandle& op, Original original);
+
 /// known: as math where everything that the operator reads is known and its results are within the
 /// limit; else the original, and what it writes is unknown. Without `computes` always the latter.
 Kernel known_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original,

@@ -1,5 +1,6 @@
-// An operator in a CUDA graph. It is kept by the addresses of its tensors, not by the tensors, so
-// that nothing stays alive for it, and computed again at each launch.
+// An operator that is computed later: in a CUDA graph, again at each launch, or when its signals
+// are set (signalled_matmul.cpp). It is kept by the addresses of its tensors, not by the tensors,
+// so that nothing stays alive for it.
 #pragma once
 
 #include <memory>

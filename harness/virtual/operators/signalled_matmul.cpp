@@ -1,0 +1,62 @@
+// A product whose kernel waits for its operand: chunks of rows, each with a signal that another
+// stream sets when it has brought the rows (fused_all_gather_matmul of symmetric memory). The
+// calling thread goes on meanwhile, since its later calls set the signals.
+#include <c10/cuda/CUDAStream.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "harness/virtual/operators/compositions.h"
+#include "harness/virtual/operators/device_calls.h"
+#include "harness/virtual/operators/frame.h"
+#include "harness/virtual/operators/kernels.h"
+#include "harness/virtual/operators/recorded.h"
+#include "harness/virtual/operators/refusal.h"
+#include "harness/virtual/operators/signature.h"
+
+namespace tidemark::operators {
+namespace {
+
+// _async_input_mm(a, b, a_chunk_signals, a_chunk_pivot): the pivot is the chunk that comes first.
+void product(HostCall& call) { give(call, at::mm(tensor_at(call, 0), tensor_at(call, 1))); }
+
+int compute(void* recorded) {
+  try {
+    static_cast<Recorded*>(recorded)->launch();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tidemark: a product that waited for signals failed: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+Kernel signalled_matmul_kernel(const c10::OperatorHandle& op, Original original) {
+  return boxed([signature = Signature(op), original = std::move(original)](const Invocation& call) {
+    const std::vector<c10::IValue> arguments = call.values(signature.arguments);
+    await_collectives(arguments);
+    if (is_captured(arguments))
+      refuse<c10::NotImplementedError>(signature.name,
+                                       " has no numbers in a CUDA graph (mode math)");
+    {
+      Bracket bracket(signature.name.c_str());
+      bracket.bytes = signature.argument_bytes(arguments.data());
+      const SuspendData suspended;
+      const Frame frame{signature, arguments};
+      const Inside inside(&frame);
+      call.run(original);
+      bracket.bytes += signature.result_bytes(call.last(signature.returns));
+    }
+    const at::Tensor& signals = arguments[2].toTensor();
+    auto recorded = std::make_unique<Recorded>(call.op, signature, product, arguments,
+                                               call.values(signature.returns), std::nullopt);
+    device.run_when_signalled(c10::cuda::getCurrentCUDAStream(device_of(arguments)).stream(),
+                              static_cast<const std::uint32_t*>(signals.const_data_ptr()),
+                              static_cast<std::size_t>(signals.numel()), signature.name.c_str(),
+                              &compute, recorded.release(),
+                              [](void* one) { delete static_cast<Recorded*>(one); });
+  });
+}
+
+}  // namespace tidemark::operators
