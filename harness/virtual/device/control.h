@@ -113,6 +113,9 @@ size_t tidemark_device_describe(char* text, size_t size);
 /// charged real work inside. Nests; the outermost counts.
 void tidemark_device_begin_operator(const char* name);
 void tidemark_device_end_operator(uint64_t bytes);
+/// How many operations (kernels, copies, memsets, collectives) this thread has put into streams
+/// since the outermost bracket began.
+uint64_t tidemark_device_operations_inside(void);
 
 /// A record of everything enqueued, and of waits: 1 starts (and empties), 0 stops.
 void tidemark_device_trace(int on);

@@ -22,6 +22,7 @@ struct Bracket {
   bool charged = false;  // real work was charged inside
   bool awaited = false;  // the host has waited for all of it
   double bytes = 0;      // charged by copies and memsets
+  std::uint64_t operations = 0;
 };
 thread_local Bracket bracket;
 thread_local int suspended = 0;
@@ -91,6 +92,7 @@ void charge_in_bracket(Stream& s, double bytes, bool real_work) {
   if (bracket.depth == 0) return;
   bracket.stream = s.index;
   bracket.used = true;
+  ++bracket.operations;
   bracket.awaited = false;
   bracket.bytes += bytes;
   bracket.charged |= real_work;
@@ -174,6 +176,8 @@ void tidemark_device_begin_operator(const char* name) {
     captured_in_operator() = nullptr;
   }
 }
+
+uint64_t tidemark_device_operations_inside(void) { return bracket.operations; }
 
 void tidemark_device_end_operator(uint64_t bytes) {
   if (bracket.depth == 0 || --bracket.depth > 0) return;

@@ -32,6 +32,25 @@ at::Tensor positive_cuda(const at::Tensor& x) {
   launch_unseen();
   return x.masked_select(mask);
 }
+// Its host code looks at what PyTorch's operators give before its own kernel, or at what that
+// writes.
+at::Tensor longest_cpu(const at::Tensor& x) { return at::arange(x.max().item<std::int64_t>()); }
+at::Tensor longest_cuda(const at::Tensor& x) {
+  EXPECT_EQ((x + 1).cpu().max().item<float>(), 4);
+  const auto out = at::empty({x.max().item<std::int64_t>()}, x.options().dtype(at::kLong));
+  launch_unseen();
+  return out;
+}
+at::Tensor counted_cuda(const at::Tensor& x) {
+  const auto count = at::zeros({1}, x.options());
+  launch_unseen();
+  return at::empty({count.item<std::int64_t>()}, x.options());
+}
+// Changes its argument, on either device.
+at::Tensor bumped(const at::Tensor& x) {
+  at::Tensor(x).add_(1);
+  return x * 2;
+}
 at::Tensor composed(const at::Tensor& x) { return x + x; }
 
 struct Extension {
@@ -39,12 +58,19 @@ struct Extension {
       : names(torch::Library::DEF, name, std::nullopt, __FILE__, __LINE__),
         cpu(torch::Library::IMPL, name, c10::DispatchKey::CPU, __FILE__, __LINE__),
         cuda(torch::Library::IMPL, name, c10::DispatchKey::CUDA, __FILE__, __LINE__) {
-    for (const char* op : {"twice", "positive", "alone", "composed", "later"})
+    for (const char* op :
+         {"twice", "positive", "longest", "counted", "bumped", "alone", "composed", "later"})
       names.def((std::string(op) + "(Tensor x) -> Tensor").c_str());
     cpu.impl("twice", twice_cpu);
     cuda.impl("twice", twice_cuda);
     cpu.impl("positive", positive_cpu);
     cuda.impl("positive", positive_cuda);
+    cpu.impl("longest", longest_cpu);
+    cuda.impl("longest", longest_cuda);
+    cpu.impl("counted", longest_cpu);
+    cuda.impl("counted", counted_cuda);
+    cpu.impl("bumped", bumped);
+    cuda.impl("bumped", bumped);
     cuda.impl("alone", twice_cuda);
     cuda.impl("composed", composed);
   }
@@ -85,6 +111,19 @@ TEST_F(Arrivals, AreComputedByTheirCpuKernelFromTheFirstCallOn) {
   EXPECT_TRUE(call("tidemark_late::composed", d).cpu().equal(x * 2));
 }
 
+TEST_F(Arrivals, WhatTheirHostCodeReadsIsComputedUntilTheirFirstKernel) {
+  enter("math");
+  const auto d = on_device(x);
+  const Extension extension("tidemark_reads");
+  EXPECT_TRUE(call("tidemark_reads::longest", d).cpu().equal(at::arange(3)));
+  expect_error(
+      "tidemark_reads::counted has no numbers for these arguments: its CUDA host code reads",
+      [&] { call("tidemark_reads::counted", d); });
+  EXPECT_EQ((d + 1).sum().item<float>(), 4) << "and the next is as it was";
+  EXPECT_TRUE(call("tidemark_reads::bumped", d).cpu().equal((x + 1) * 2));
+  EXPECT_TRUE(d.cpu().equal(x + 1)) << "once";
+}
+
 TEST_F(Arrivals, WithoutACpuKernelOneThatLaunchesItsOwnIsRefusedByName) {
   enter("math");
   const auto d = on_device(x);
@@ -113,7 +152,7 @@ TEST_F(Arrivals, AreBracketedInCostAndLeftAloneWhenOff) {
   const auto d = on_device(x);
   const Extension extension("tidemark_cost");
   call("tidemark_cost::twice", d);
-  EXPECT_EQ(before + 4, wrapped());
+  EXPECT_EQ(before + 7, wrapped());
   enter("off");
   const Extension other("tidemark_off");
   call("tidemark_off::twice", d);

@@ -24,6 +24,8 @@ struct DeviceCalls {
   decltype(&tidemark_device_await_stream) await_stream = look("tidemark_device_await_stream");
   decltype(&tidemark_device_begin_operator) begin_operator = look("tidemark_device_begin_operator");
   decltype(&tidemark_device_end_operator) end_operator = look("tidemark_device_end_operator");
+  decltype(&tidemark_device_operations_inside) operations_inside =
+      look("tidemark_device_operations_inside");
   decltype(&tidemark_device_answer_reads) answer_reads = look("tidemark_device_answer_reads");
   decltype(&tidemark_device_sparse_product) sparse_product = look("tidemark_device_sparse_product");
   decltype(&tidemark_device_accept_unknown) accept_unknown = look("tidemark_device_accept_unknown");

@@ -3,8 +3,14 @@
 #include <algorithm>
 
 #include "harness/virtual/operators/alias.h"
+#include "harness/virtual/operators/device_calls.h"
 
 namespace tidemark::operators {
+
+bool Frame::computes_inside() const {
+  return of_extension && device.operations_inside() == operations;
+}
+void Frame::note_computed() const { operations = device.operations_inside(); }
 
 bool Frame::knows(const at::Tensor& tensor) const {
   if (has_parts(tensor))

@@ -4,6 +4,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -18,6 +19,15 @@ struct Frame {
   bool is_product = false;  // of two sparse matrices, which is told what it counts
   // Size of its result by the CPU kernel, for operators of which nothing but the schema is known.
   std::function<std::int64_t()> result_size = {};
+  // An operator of an extension may look at what PyTorch's operators inside it give (a maximum of
+  // lengths). They compute as long as it has launched nothing of its own, whose results do not
+  // exist.
+  bool of_extension = false;
+  mutable std::uint64_t operations = 0;  // on the device, so far
+
+  bool computes_inside() const;
+  /// An operator inside has computed what it has put into streams.
+  void note_computed() const;
 
   /// Whether the tensor is a view of an argument: real numbers, where inner results are not.
   bool knows(const at::Tensor& tensor) const;

@@ -67,6 +67,12 @@ class MathKernel {
     if (made_of_operators(signature_.name, invocation.last(signature_.arguments)))
       return invocation.run(original_);
     if (outer) return nested(invocation);
+    run(invocation);
+  }
+
+ private:
+  /// Whether its results have values now.
+  bool run(const Invocation& invocation, bool gives_up = false) {
     const c10::OperatorHandle& op = invocation.op;
     Stack* const stack = invocation.stack;
     const std::vector<c10::IValue> arguments = invocation.values(signature_.arguments);
@@ -103,6 +109,8 @@ class MathKernel {
       Frame frame{signature_, arguments, counts_ || product || signature_.host_values || is_copy_,
                   product.has_value()};
       if (!of_pytorch_) frame.result_size = [&] { return result_size(op, arguments); };
+      frame.of_extension = !of_pytorch_ && !counts_ && !captured;
+      frame.note_computed();
       Inside inside(inner_values_ ? nullptr : &frame);
       invocation.run(original_);
     }
@@ -113,28 +121,47 @@ class MathKernel {
       auto recorded = std::make_unique<Recorded>(op, signature_, compose_, arguments, outputs,
                                                  random_at_launch);
       if (!Recorded::keep(recorded)) recorded->launch();
-      return;
+      return false;
     }
     Stack host;
     for (std::size_t i = 0; i < arguments.size(); ++i)
       host.push_back(sparse[i].isNone() ? host_alias(arguments[i]) : sparse[i]);
     if (signature_.generator >= 0)
       host[static_cast<std::size_t>(signature_.generator)] = cpu_generator(random);
-    if (keeping_ && !keeping_->admits(outputs)) return;
-    if (!compute(op, host, arguments, sparse, outputs, random)) return keeping_->gave_up();
+    if (keeping_ && !keeping_->admits(outputs)) return false;
+    if (!compute(op, host, arguments, sparse, outputs, random, gives_up)) {
+      if (keeping_) keeping_->gave_up();
+      return false;
+    }
     for (std::size_t i = 0; i < signature_.returns; ++i)
       if (is_host_value(host[i]))
         *(stack->end() - static_cast<std::ptrdiff_t>(signature_.returns - i)) = host[i];
+    return true;
   }
 
- private:
   // The caller gets the result of the CPU kernel, because the CUDA host code had no values to read.
   static bool is_host_value(const c10::IValue& value) {
     return !value.isNone() && !value.isTensor() && !value.isTensorList() &&
            !value.isOptionalTensorList();
   }
 
+  // What the outer operator's own CPU kernel will do, once.
+  bool changes_argument(const Invocation& call) const {
+    const c10::IValue* arguments = call.last(signature_.arguments);
+    for (std::size_t i = 0; i < signature_.arguments; ++i)
+      if (signature_.written[i] &&
+          !all_tensors(arguments[i], [](const at::Tensor& one) { return !outer->knows(one); }))
+        return true;
+    return false;
+  }
+
   void nested(const Invocation& call) {
+    if (outer->computes_inside() && !changes_argument(call)) {
+      const Frame& frame = *outer;
+      const Inside alone(nullptr);
+      if (run(call, true)) frame.note_computed();
+      return;
+    }
     std::optional<AnswerReads> answer;
     const c10::IValue* arguments = call.last(signature_.arguments);
     if (counts_ && (!outer->counts || outer->is_product)) {
@@ -197,7 +224,7 @@ class MathKernel {
 
   bool compute(const c10::OperatorHandle& op, Stack& host,
                const std::vector<c10::IValue>& arguments, const Stack& sparse,
-               const std::vector<c10::IValue>& outputs, RandomState random) {
+               const std::vector<c10::IValue>& outputs, RandomState random, bool gives_up) {
     try {
       Plain plain;
       HostCall call{op, host, outputs, random};
@@ -210,7 +237,7 @@ class MathKernel {
       use_->used.store(true, std::memory_order_relaxed);
       return true;
     } catch (c10::Error& error) {
-      if (keeping_ && is_missing(error)) return false;
+      if ((keeping_ || gives_up) && is_missing(error)) return false;
       add_context(error, signature_);
       throw;
     }
@@ -252,7 +279,8 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
   return boxed([signature = Signature(op), original = std::move(original)](const Invocation& call) {
     const at::Tensor tensor = call.stack->back().toTensor();
     Watch watch(signature, call.last(1));
-    const bool known = !outer || outer->knows(tensor);
+    const bool computed = outer && outer->computes_inside();
+    const bool known = !outer || computed || outer->knows(tensor);
     const bool no_error = asks_for_errors && tensor.scalar_type() == at::kBool;
     if (!known && !outer->counts && !no_error)
       refuse<c10::Error>(
@@ -268,6 +296,7 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
       call.run(original);
       watch.finish(call.last(1));
     }
+    if (computed) outer->note_computed();
     if (!known && no_error) call.stack->back() = false;
     if (!known) return;  // answered
     Plain plain;
