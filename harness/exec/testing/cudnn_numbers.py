@@ -81,13 +81,15 @@ def recurrent():
     modules = {device: getattr(nn, kind)(5, 7, **settings) for device in ("cpu", "cuda")}
     modules["cuda"].load_state_dict(modules["cpu"].state_dict())
     modules["cuda"].cuda()
+    autocast = random.random() < 0.4
 
     def run(device, x):
         lengths = [3, 2, 1] if first else [3, 2, 2, 1]
-        y, h = modules[device](nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=first) if packed else x)
+        with torch.autocast("cuda", torch.float16, enabled=autocast):
+            y, h = modules[device](nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=first) if packed else x)
         return torch.cat([t.reshape(-1) for t in (y.data if packed else y, *(h if isinstance(h, tuple) else (h,)))])
 
-    agree(f"{kind} {settings} {packed}", run, [torch.randn(3, 4, 5)], 1e-4, modules)
+    agree(f"{kind} {settings} {packed} {autocast}", run, [torch.randn(3, 4, 5)], TOLERANCE[torch.float16] if autocast else 1e-4, modules)
 
 
 def cells():

@@ -10,7 +10,7 @@ namespace {
 struct Network {
   std::vector<at::Tensor> weights;
   std::size_t stride;  // weights of a layer and direction
-  std::int64_t mode, layers;
+  std::int64_t mode, hidden, projected, layers;
   bool batch_first, train, bidirectional;
   double dropout;
   std::vector<std::int64_t> batch_sizes;
@@ -50,6 +50,22 @@ NetworkResults layer(const Network& n, const at::Tensor& x, const std::vector<at
 #undef LAYER
 }
 
+/// The weights of a layer in their shapes. Autocast gives them as columns of one buffer.
+std::vector<at::Tensor> in_shape(const Network& n, std::vector<at::Tensor> weights,
+                                 std::int64_t features) {
+  const std::int64_t gates = n.mode == 2 ? 4 : n.mode == 3 ? 3 : 1, rows = gates * n.hidden;
+  const std::int64_t state = n.projected > 0 ? n.projected : n.hidden;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::size_t place = i % n.stride;
+    const bool projects = n.projected > 0 && place + 1 == n.stride;
+    weights[i] = projects     ? weights[i].reshape({n.projected, n.hidden})
+                 : place == 0 ? weights[i].reshape({rows, features})
+                 : place == 1 ? weights[i].reshape({rows, state})
+                              : weights[i].reshape({rows});
+  }
+  return weights;
+}
+
 NetworkResults network_forward(const Network& n, const at::Tensor& input,
                                const std::vector<at::Tensor>& weights, const at::Tensor& hx,
                                const at::Tensor& cx) {
@@ -62,7 +78,7 @@ NetworkResults network_forward(const Network& n, const at::Tensor& input,
     const auto first =
         weights.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(l) * each);
     const NetworkResults r =
-        layer(n, x, std::vector<at::Tensor>(first, first + static_cast<std::ptrdiff_t>(each)),
+        layer(n, x, in_shape(n, {first, first + static_cast<std::ptrdiff_t>(each)}, x.size(-1)),
               hx.narrow(0, l * directions, directions),
               cx.defined() ? cx.narrow(0, l * directions, directions) : at::Tensor());
     hys.push_back(r.hy);
@@ -90,6 +106,8 @@ Network network(const HostCall& call, std::size_t first) {
   return {.weights = all_accumulated(s[1].toTensorVector()),
           .stride = static_cast<std::size_t>(s[2].toInt()),
           .mode = s[first].toInt(),
+          .hidden = s[first + 1].toInt(),
+          .projected = s[first + 2].toInt(),
           .layers = s[first + 3].toInt(),
           .batch_first = s[first + 4].toBool(),
           .train = s[first + 6].toBool(),
