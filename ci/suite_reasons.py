@@ -29,7 +29,7 @@ REASONS = (
     Reason("division of complex32", "The test expects that it fails, since CUDA's quotients of half-precision complex numbers have NaN where PyTorch's reference has none; "
            "here both are the CPU's.", message="Unexpected success", test=r"::test_python_ref\w*_refs_true_divide_cuda_complex32$"),
     Reason("computes for minutes", "The CPU computes for minutes what a GPU does in seconds, longer than the limit of a test.", message=r"did not end within",
-           test=r"::test_cudnn_multiple_threads_same_device$|::test_graph_make_graphed_callables|::test_owner_rref_forward_synchronization\d$"),
+           test=r"::test_(cudnn|cusparse)_multiple_threads_same_device$|::test_cuda_kernel_loop_overflow_large$|::test_owner_rref_forward_synchronization\d$"),
     Reason("needs a GPU's clock", "The test expects that two graphs which run at the same time spoil each other's memory; the virtual device computes one after the other.",
            test=r"::test_graph_concurrent_replay$"),
     Reason("leaves its tensors", "The test fails where test_memory_snapshot, which leaves its tensors, has failed before; it passes alone.",

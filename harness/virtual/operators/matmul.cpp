@@ -42,11 +42,23 @@ at::Tensor as_read(const at::Tensor& operand) {
   return has_tf32(Tf32Use::product) ? as_tf32(operand) : operand;
 }
 
+/// Whether products are in float: of fp16, and of bf16 where this CPU has no instructions for them.
+/// PyTorch's loops for them are up to a hundred times slower.
+bool widens(at::ScalarType type) {
+  static const bool has_bf16 = [] {
+    const auto op =
+        c10::Dispatcher::singleton().findSchema({"mkldnn::_is_mkldnn_bf16_supported", ""});
+    return op && op->typed<bool()>().call();
+  }();
+  return type == at::kHalf || (type == at::kBFloat16 && !has_bf16);
+}
+
 // The CPU's own, on operands `first` and the one after it.
 template <std::size_t first>
 void as_gemm(HostCall& call) {
   for (const std::size_t i : {first, first + 1}) call.stack[i] = as_read(tensor_at(call, i));
-  run_cpu_kernel(call);
+  widens(tensor_at(call, first).scalar_type()) ? run_cpu_kernel_in_float(call)
+                                               : run_cpu_kernel(call);
 }
 
 }  // namespace

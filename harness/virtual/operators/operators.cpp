@@ -301,15 +301,17 @@ void run_cpu_kernel(HostCall& call) {
     call.stack = arguments;
     if (error.msg().find("ZeroDivisionError") != std::string::npos) return divide(call);
     if (!speaks_of_types(error.msg()) || !widen(call.stack)) throw;
+    call.stack = arguments;
   }
-  const torch::jit::Stack wide = call.stack;
-  call_cpu_kernel(call.op, call.stack);
-  copy_written(call.op.schema(), arguments, wide);
+  run_cpu_kernel_in_float(call);
 }
 
 void run_cpu_kernel_in_float(HostCall& call) {
+  const torch::jit::Stack arguments = call.stack;
   widen(call.stack);
+  const torch::jit::Stack wide = call.stack;
   call_cpu_kernel(call.op, call.stack);
+  copy_written(call.op.schema(), arguments, wide);
 }
 
 void run_host_kernel(HostCall& call, const HostKernel& compose) {

@@ -36,6 +36,27 @@ TEST_F(Types, AnUnsignedNumberMayBeLarge) {
   }
 }
 
+// Sums in float, rounded once, to the bit: of the CPU's own loops for fp16 neither is sure.
+TEST_F(Types, AProductOfHalfPrecision) {
+  const auto half = [](const at::Tensor& tensor) { return tensor.to(at::kHalf); };
+  const at::Tensor a = half(at::randn({3, 40, 300})), b = half(at::randn({3, 300, 50})),
+                   c = half(at::randn({3, 40, 50}));
+  const at::Tensor da = a.to(at::kCUDA), db = b.to(at::kCUDA), dc = c.to(at::kCUDA);
+  const at::Tensor fa = a.to(at::kFloat), fb = b.to(at::kFloat), fc = c.to(at::kFloat);
+  const auto same = [&](const at::Tensor& found, const at::Tensor& exact) {
+    EXPECT_EQ(at::kHalf, found.scalar_type());
+    return found.to(at::kCPU).equal(half(exact));
+  };
+  EXPECT_TRUE(same(at::mm(da[0], db[0]), at::mm(fa[0], fb[0])));
+  EXPECT_TRUE(same(at::bmm(da, db), at::bmm(fa, fb)));
+  EXPECT_TRUE(same(at::addmm(dc[0], da[0], db[0], 2, 3), at::addmm(fc[0], fa[0], fb[0], 2, 3)));
+  at::Tensor out = at::empty_like(dc);
+  at::baddbmm_out(out, dc, da, db, 2, 3);
+  EXPECT_TRUE(same(out, at::baddbmm(fc, fa, fb, 2, 3)));
+  dc.baddbmm_(da, db);
+  EXPECT_TRUE(same(dc, at::baddbmm(fc, fa, fb)));
+}
+
 // By the definition, in double; the result is rounded once from float, 2^-8 in bf16.
 TEST_F(Types, AScaledProductOfEightBits) {
   const at::Tensor a = at::randn({16, 32}).to(at::kFloat8_e4m3fn),
