@@ -149,5 +149,6 @@ def generate():
     print("no loss:", tuple(y.shape))
 
 
-torch.manual_seed(0)
-globals()[sys.argv[1]]()
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    globals()[sys.argv[1]]()
