@@ -50,6 +50,7 @@ struct Move {
   enum class Kind { compute, send, receive } kind = Kind::compute;
   Action action;  // of a transfer: the sender's
   int peer = 0;   // of a transfer
+  bool operator==(const Move&) const = default;
 };
 
 /// Every rank's program. Results that stay on their rank are not moved. Throws std::logic_error
