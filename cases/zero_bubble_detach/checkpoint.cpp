@@ -1,6 +1,7 @@
 #include "cases/zero_bubble_detach/checkpoint.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -9,6 +10,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace tidemark::zero_bubble_detach {
@@ -18,7 +20,7 @@ using torch::autograd::SavedVariableHooks;
 
 /// Makes the hooks of one saved tensor.
 using SavedTensorPolicy = std::function<std::unique_ptr<SavedVariableHooks>()>;
-thread_local std::vector<SavedTensorPolicy> policies;
+thread_local SavedTensorPolicy policy;
 
 // PyTorch asks its engine for these hooks, so a program with this in it has an engine of its own
 // from its start.
@@ -26,7 +28,7 @@ class HookEngine final : public torch::autograd::Engine {
  public:
   ~HookEngine() override { stop(); }
   std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
-    return policies.empty() ? nullptr : policies.back()();
+    return policy ? policy() : nullptr;
   }
 };
 
@@ -42,15 +44,14 @@ torch::autograd::Engine& hook_engine() {
   return true;
 }();
 
-/// While it lives, every tensor that autograd saves in this thread is packed by `policy`; the scope
-/// opened last counts: C++'s counterpart of torch.autograd.graph.saved_tensors_hooks.
-class SavedTensorScope {
- public:
-  explicit SavedTensorScope(SavedTensorPolicy policy) { policies.push_back(std::move(policy)); }
-  ~SavedTensorScope() { policies.pop_back(); }
-  SavedTensorScope(const SavedTensorScope&) = delete;
-  SavedTensorScope& operator=(const SavedTensorScope&) = delete;
-};
+/// block(input), and every tensor that autograd saves in it is packed by `own`: C++'s counterpart
+/// of torch.autograd.graph.saved_tensors_hooks.
+template <class Block>
+at::Tensor packed_by(SavedTensorPolicy own, const Block& block, const at::Tensor& input) {
+  const auto outer = std::exchange(policy, std::move(own));
+  const auto restore = c10::make_scope_exit([&] { policy = outer; });
+  return block(input);
+}
 
 std::atomic<std::int64_t> runs_again{0};
 
@@ -65,17 +66,14 @@ struct Holder {
 struct Frame {
   std::function<at::Tensor(const at::Tensor&)> block;
   at::Tensor input;  // without the graph before it
-  std::vector<std::weak_ptr<Holder>> holders;
-  std::set<int> done;  // runs of the engine
+  std::vector<std::weak_ptr<Holder>> holders = {};
+  std::set<int> done = {};  // runs of the engine
 };
 
 class Again final : public SavedVariableHooks {
  public:
   Again(Frame& frame, int run, std::size_t& index) : frame_(frame), run_(run), index_(index) {}
   void call_pack_hook(const at::Tensor& tensor) override {
-    if (index_ >= frame_.holders.size())
-      throw std::runtime_error("a checkpointed block saved more than the " +
-                               std::to_string(index_) + " tensors of its first run");
     tensor_ = tensor.detach();
     if (auto holder = frame_.holders[index_].lock()) holder->again[run_] = tensor_;
     if (++index_ == frame_.holders.size()) throw NothingMoreToSave{};
@@ -93,8 +91,8 @@ void run_again(Frame& frame, int run) {
   std::size_t index = 0;
   try {
     const at::AutoGradMode grad(true);
-    const SavedTensorScope scope([&] { return std::make_unique<Again>(frame, run, index); });
-    frame.block(frame.input.detach().requires_grad_(frame.input.requires_grad()));
+    packed_by([&] { return std::make_unique<Again>(frame, run, index); }, frame.block,
+              frame.input.detach().requires_grad_(frame.input.requires_grad()));
   } catch (const NothingMoreToSave&) {
   }
   ++runs_again;
@@ -108,37 +106,28 @@ void run_again(Frame& frame, int run) {
 class First final : public SavedVariableHooks {
  public:
   explicit First(std::shared_ptr<Frame> frame) : frame_(std::move(frame)) {}
-  void call_pack_hook(const at::Tensor&) override {
-    holder_ = std::make_shared<Holder>();
-    frame_->holders.push_back(holder_);
-  }
+  void call_pack_hook(const at::Tensor&) override { frame_->holders.push_back(holder_); }
   at::Tensor call_unpack_hook() override {
     const int run = torch::autograd::get_current_graph_task_id();
     if (!frame_->done.contains(run)) run_again(*frame_, run);
-    const auto found = holder_->again.find(run);
-    if (found == holder_->again.end())
+    auto found = holder_->again.extract(run);
+    if (found.empty())
       throw std::runtime_error(
           "a tensor of a checkpointed block was asked for twice in one backward");
-    at::Tensor tensor = std::move(found->second);
-    holder_->again.erase(found);
-    // Outside a backward there is no run to belong to: the next one starts anew.
-    if (run < 0) frame_->done.clear();
-    return tensor;
+    return std::move(found.mapped());
   }
 
  private:
-  std::shared_ptr<Frame> frame_;
-  std::shared_ptr<Holder> holder_;
+  const std::shared_ptr<Frame> frame_;
+  const std::shared_ptr<Holder> holder_ = std::make_shared<Holder>();
 };
 
 }  // namespace
 
 at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> block, const at::Tensor& input) {
-  auto frame = std::make_shared<Frame>();
-  frame->block = std::move(block);
-  frame->input = input.detach().requires_grad_(input.requires_grad());
-  const SavedTensorScope scope([frame] { return std::make_unique<First>(frame); });
-  return frame->block(input);
+  auto frame = std::make_shared<Frame>(std::move(block),
+                                       input.detach().requires_grad_(input.requires_grad()));
+  return packed_by([frame] { return std::make_unique<First>(frame); }, frame->block, input);
 }
 
 std::int64_t recomputations() { return runs_again; }

@@ -38,9 +38,8 @@ class Rank {
     sum_of("a_n", {{"x", 2}, {a_.copies ? "x" : "k", 2}, {"f", 3}, {"lse", 1}});
     if (z_.bf16) sum_of("a_n", {{"random", 1}, {"offset", 1}});
     sum_of("g", {{"x", 4}, {"k", 2}, {"f", 2}});
-    std::map<int, StagePlace> stages;
-    for (const StagePlace& stage : stages_of(z_, schedule, rank)) {
-      stages[stage.number] = stage;
+    const auto stages = stages_of(z_, schedule, rank);
+    for (const StagePlace& stage : stages) {
       for (auto i = stage.first_layer; i < stage.end_layer; ++i) sum_of("rest", {{"W", 1}});
       sum_of("rest", {{"x", (stage.last ? 1 : 2) * z_.microbatches}});  // receive buffers
       if (!stage.last) continue;
@@ -49,10 +48,10 @@ class Rank {
     }
     held_ = {{"rest", 1}, {"workspace", 2}};
     const auto earlier = p_.never_collects ? (trial.steps - 1) * z_.microbatches : 0;
-    for (const auto& [number, stage] : stages) held_.add(led_to(stage) + taken(stage), earlier);
+    for (const StagePlace& stage : stages) held_.add(led_to(stage) + taken(stage), earlier);
     std::set<int> with_gradients;
     for (const Action& action : schedule.order[static_cast<std::size_t>(rank)]) {
-      const StagePlace& stage = stages.at(action.stage);
+      const StagePlace stage = place_of(z_, schedule, action.stage);
       name_ = call_of(action).op + ", " + call_of(action).unit + ": ";
       if (action.pass == Pass::forward) forward(stage);
       if (action.pass == Pass::input) input(stage);

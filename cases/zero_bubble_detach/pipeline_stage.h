@@ -8,36 +8,27 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "cases/zero_bubble_detach/policy.h"
 #include "cases/zero_bubble_detach/split_backward.h"
-#include "cases/zero_bubble_detach/stage_policy.h"
 
 namespace tidemark::zero_bubble_detach {
 
 class PipelineStage {
  public:
-  struct Model {
-    std::function<at::Tensor(const at::Tensor& input)> forward;
-    /// The loss of the last stage: one element, from an output.
-    std::function<at::Tensor(const at::Tensor& output, int microbatch)> loss = {};
-    std::vector<at::Tensor> parameters = {};
-    std::vector<int> tasks = {};  // by parameter: its block
-    bool first = false;           // its input needs no gradient: its backward is never split
-  };
-
-  PipelineStage(Model model, StagePolicy policy);
+  PipelineStage(const Sizes& sizes, const StagePlace& place, std::vector<at::Tensor> parameters,
+                const StagePolicy& policy);
   /// Breaks the cycles that are left.
-  ~PipelineStage();
+  ~PipelineStage() { collect_groups(); }
   PipelineStage(const PipelineStage&) = delete;
   PipelineStage& operator=(const PipelineStage&) = delete;
 
-  /// `input` is a leaf, and requires a gradient except on the first stage. Returns the output
-  /// without its graph.
-  at::Tensor forward(int microbatch, const at::Tensor& input);
+  /// `input` is a leaf, and requires a gradient except on the first stage. `targets`: the tokens to
+  /// predict, on the last stage. Returns the output without its graph.
+  at::Tensor forward(int microbatch, const at::Tensor& input, const at::Tensor& targets);
   /// Each takes the gradient of the output (the last stage: none) and returns that of the input
   /// (the first stage: none). `backward` adds to the parameters' gradients, as weight() does later.
   at::Tensor backward(int microbatch, const at::Tensor& gradient);
@@ -48,21 +39,20 @@ class PipelineStage {
   void begin_step();
   /// Mean over the microbatches; the last stage only, before the step ends.
   at::Tensor mean_loss() const;
-  void drop_losses() { losses_.clear(); }
-  /// All outputs one after another; the last stage only, before the step ends.
-  at::Tensor merged_outputs() const;
+  /// Makes one tensor of all outputs, when it has dropped the losses; the last stage only.
+  void merge_outputs();
   /// Outputs, losses and gradients of inputs go; where hooks were not cleaned their cycles are
   /// collected, as a garbage collector would sooner or later.
   void end_step();
+  const StagePlace& place() const { return place_; }
 
  private:
   struct UnderWay {
     at::Tensor input, root, gradient;
-    torch::autograd::Edge edge;  // instead of root
+    torch::autograd::Edge start;  // of the backward; the input pass drops it
     ParameterGroups groups;
-    torch::autograd::Edge start() const { return root.defined() ? gradient_edge(root) : edge; }
   };
-  at::Tensor root_gradient(const UnderWay& one, const at::Tensor& gradient);
+  at::Tensor root_gradient(const at::Tensor& gradient) const;
   /// After the last pass.
   void passed(int microbatch);
   /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
@@ -70,8 +60,11 @@ class PipelineStage {
   void detach(int microbatch);
   void collect_groups();
 
-  Model model_;
-  StagePolicy policy_;
+  const Sizes sizes_;
+  const StagePlace place_;
+  const std::vector<at::Tensor> parameters_;
+  const StagePolicy policy_;
+  std::vector<std::int64_t> tasks_;  // by parameter: its block, where its groups share a run
   std::map<int, UnderWay> under_way_;
   std::map<int, at::Tensor> outputs_, returned_, losses_, input_gradients_;
   at::Tensor last_input_gradient_;

@@ -26,21 +26,23 @@ class RankPlan : reference::Replay {
         schedule_(schedule_of(trial)),
         rank_(rank),
         autograd_(memory_),
-        model_(autograd_, sizes_, device),
-        boundary_(model_.tokens_by(sizes_.hidden, "rest")) {
+        model_(autograd_, sizes_, device) {
     const auto places = stages_of(sizes_, schedule_, rank);
     for (const auto& stage : places) {
-      stages_.emplace(stage.number,
-                      StagePlan(autograd_, model_, sizes_, stage, sizes_.with_habits(policy)));
+      stages_.try_emplace(stage.number, autograd_, model_, sizes_, stage, policy);
       // The tokens of all microbatches, and those to predict.
       for (const bool reads : {stage.first, stage.last})
         if (reads)
           resting_.push_back(autograd_.make({sizes_.microbatches * sizes_.tokens * 8, "rest"}));
     }
+    const bool all = sizes_.habits.hand_over != HandOver::moved;
+    const auto buffers = [&](std::map<Key, Arrival>& arrivals, int stage, bool received) {
+      for (int m = 0; received && m < sizes_.microbatches; ++m)
+        arrivals[{stage, m}].buffer = autograd_.make(model_.tokens_by(sizes_.hidden, "rest"));
+    };
     for (const auto& stage : places) {
-      const bool all = sizes_.habits.hand_over != HandOver::moved;
-      receive(inputs_, stage.number, !stage.first && (all || !stage.input_stays));
-      receive(gradients_, stage.number, !stage.last && (all || !stage.output_stays));
+      buffers(inputs_, stage.number, !stage.first && (all || !stage.input_stays));
+      buffers(gradients_, stage.number, !stage.last && (all || !stage.output_stays));
     }
   }
 
@@ -48,19 +50,8 @@ class RankPlan : reference::Replay {
     for (int i = 0; i < steps; ++i) one_step();
     return std::move(predicted_);
   }
-  /// What the rank holds (active) after every action of the last step.
-  struct Residency {
-    std::int64_t requested;
-    reference::Account account;
-  };
-  const std::vector<Residency>& after() const { return after_; }
-  /// What the last step holds at its end and the one before did not.
-  reference::Account added() const {
-    reference::Account all = ends_.back();
-    for (const auto& term : ends_.at(ends_.size() - 2).terms)
-      all.terms[all.place({term.bytes, term.symbol})].count -= term.count;
-    return all;
-  }
+  /// Accounts of the rank's active memory after the marked actions of the last step.
+  std::vector<Expectation> trajectory;
 
  private:
   /// The input that a pass gets from its neighbour: in a buffer, or handed over by a stage of this
@@ -70,14 +61,8 @@ class RankPlan : reference::Replay {
     Tensor take() { return local ? std::exchange(local, nullptr) : buffer; }
   };
 
-  void receive(std::map<Key, Arrival>& arrivals, int stage, bool buffers) {
-    if (!buffers) return;
-    for (int m = 0; m < sizes_.microbatches; ++m)
-      arrivals[{stage, m}].buffer = autograd_.make(boundary_);
-  }
-
   void one_step() {
-    after_.clear();
+    trajectory.clear();
     begin("zero_grad");
     for (auto& [number, stage] : stages_) stage.zero_gradients();
     begin("pipeline");
@@ -86,16 +71,16 @@ class RankPlan : reference::Replay {
       const auto [pass, where] = call_of(action);
       memory_.at(pass + ", " + where);
       compute(action);
-      after_.push_back({memory_.requested.current, memory_.active_now()});
+      if (marked(action, sizes_.microbatches))
+        trajectory.push_back(
+            accounted_at(moment_of(action), Statistic::requested, memory_.active_now()));
     }
     memory_.at("the end of the step");
     sent_gradient_.reset();
-    report_loss();
-    merge_outputs();
+    report();
     for (auto& [number, stage] : stages_) stage.end_step();
     begin("optimizer");  // in place
     end();
-    ends_.push_back(memory_.active_now());
   }
 
   void compute(const Action& action) {
@@ -113,31 +98,25 @@ class RankPlan : reference::Replay {
       if (sizes_.habits.hand_over == HandOver::moved) arrival.local = std::move(result);
       if (sizes_.habits.hand_over == HandOver::stays) arrival.buffer = std::move(result);
     };
-    switch (action.pass) {
-      case Pass::forward: {
-        const Tensor x = info.first ? Tensor() : alias(inputs_.at({s, m}).take());
-        return hand_on(inputs_, s + 1, info.output_stays, stage.forward(m, x));
-      }
-      case Pass::backward:
-        return hand_on(gradients_, s - 1, info.input_stays, stage.backward(m, gradient()));
-      case Pass::input:
-        return hand_on(gradients_, s - 1, info.input_stays, stage.input(m, gradient()));
-      case Pass::weight:
-        return stage.weight(m);
+    if (action.pass == Pass::weight) return stage.weight(m);
+    if (action.pass == Pass::forward) {
+      const Tensor x = info.first ? Tensor() : alias(inputs_.at({s, m}).take());
+      return hand_on(inputs_, s + 1, info.output_stays, stage.forward(m, x));
     }
+    const bool whole = action.pass == Pass::backward;
+    hand_on(gradients_, s - 1, info.input_stays,
+            whole ? stage.backward(m, gradient()) : stage.input(m, gradient()));
   }
 
-  const StagePlace& last_place() const { return stages_.rbegin()->second.place(); }
-
-  /// Its mean over the microbatches, or room for that of the rank that has it.
-  void report_loss() {
-    Tensor all;
-    if (last_place().last) all = autograd_.make({std::int64_t{4} * sizes_.microbatches, "losses"});
-    autograd_.make({4, "loss"});
-  }
-
-  void merge_outputs() {
-    if (!sizes_.habits.outputs_merged || !last_place().last) return;
+  /// The loss of the step, the mean over the microbatches or room for it; then the merged outputs.
+  void report() {
+    const bool last = schedule_.rank_of(schedule_.stages - 1) == rank_;
+    {
+      Tensor all;
+      if (last) all = autograd_.make({std::int64_t{4} * sizes_.microbatches, "losses"});
+      autograd_.make({4, "loss"});
+    }
+    if (!sizes_.habits.outputs_merged || !last) return;
     stages_.rbegin()->second.drop_losses();
     const auto logits = model_.tokens_by(sizes_.vocabulary, "logits");
     autograd_.make({sizes_.microbatches * logits, "merged"});
@@ -148,46 +127,29 @@ class RankPlan : reference::Replay {
   const int rank_;
   Autograd autograd_;
   LanguageModel model_;
-  const Amount boundary_;  // a buffer for what travels
   Tensors resting_;
   std::map<int, StagePlan> stages_;
   std::map<Key, Arrival> inputs_, gradients_;
   Tensor sent_gradient_;
-  std::vector<Residency> after_;
-  std::vector<reference::Account> ends_;  // of the steps
 };
 
 std::vector<Expectation> replay_once(const Trial& trial, const StagePolicy& policy, int rank) {
   const Sizes sizes(trial);
   const auto device = current_device_facts();
-  const auto schedule = schedule_of(trial);
   RankPlan plan(trial, policy, rank, device);
   const auto predicted = plan.run(trial.steps);
-  std::vector<Expectation> all;
-  const auto& order = schedule.order[static_cast<std::size_t>(rank)];
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (!marked(order[i], schedule.microbatches)) continue;
-    const auto& [requested, account] = plan.after()[i];
-    all.push_back(accounted_at(moment_of(order[i]), Statistic::requested, account));
-    all.push_back(replayed_at(moment_of(order[i]), Statistic::requested, requested));
-  }
+  auto all = plan.trajectory;
   if (sizes.sums_norms_in_parts(device.processors)) return all;
-  const auto& peaks = predicted.accounts;
-  append(all, accounted("pipeline", peaks.at("pipeline").peaks));
-  append(all, accounted_at_end("pipeline", peaks.at("pipeline")));
-  append(all, accounted("optimizer", peaks.at("optimizer").peaks));
-  const auto add = [&](Statistic statistic, const std::string& phase, bool at_end) {
-    const auto& level = predicted.phases.at(phase)[static_cast<std::size_t>(statistic)];
-    all.push_back(replayed(statistic, phase, at_end, at_end ? level.end : level.peak));
-  };
-  for (const Statistic statistic : kStatistics) {
-    add(statistic, "pipeline", false);
-    add(statistic, "pipeline", true);
-    add(statistic, "optimizer", false);
+  for (const std::string phase : {"pipeline", "optimizer"}) {
+    const auto& accounts = predicted.accounts.at(phase);
+    const bool ends = phase == "pipeline";
+    append(all, accounted(phase, accounts.peaks));
+    if (ends) append(all, accounted_at_end(phase, accounts));
+    append(all, replayed(phase, predicted.phases.at(phase), ends));
   }
   // If the gradient of a lookup sorts its tokens, one of its temporaries is not modelled. That
   // moment is never the highest, but the allocator's use of the temporary is unknown.
-  if (rank == schedule.rank_of(0) && sizes.lookup(device).sorts)
+  if (rank == 0 && sizes.lookup(device).sorts)
     std::erase_if(all, [](const auto& one) { return one.statistic != Statistic::requested; });
   return all;
 }
@@ -196,8 +158,11 @@ std::vector<Expectation> replay_once(const Trial& trial, const StagePolicy& poli
 
 Formula leak(const Trial& trial, const StagePolicy& policy, int rank) {
   RankPlan plan(trial, policy, rank, current_device_facts());
-  plan.run(/*steps=*/2);
-  return sum_of(plan.added(), Statistic::requested);
+  const auto before = plan.run(/*steps=*/1).accounts.at("optimizer").active;
+  auto added = plan.run(/*steps=*/1).accounts.at("optimizer").active;
+  for (const auto& term : before.terms)
+    added.terms[added.place({term.bytes, term.symbol})].count -= term.count;
+  return sum_of(added, Statistic::requested);
 }
 
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {

@@ -36,7 +36,6 @@ class LanguageModel : public Operators {
  private:
   /// RMSNorm of bf16 activations in single precision, but for the product with the weight.
   Tensor norm_in_floats(const Tensor& x, const Tensor& weight);
-  Tensor embedding_backward(const Amount& bytes);
 
   const Sizes sizes_;
   const reference::AttentionPlan attention_;
@@ -49,10 +48,9 @@ class LanguageModel : public Operators {
 class StagePlan {
  public:
   /// Takes the parameters' memory.
-  StagePlan(Autograd& autograd, LanguageModel& model, const Sizes& sizes, const StagePlace& stage,
+  StagePlan(Autograd& autograd, LanguageModel& model, const Sizes& sizes, const StagePlace& place,
             const StagePolicy& policy);
   ~StagePlan() { collect(); }
-  StagePlan(StagePlan&&) = default;
 
   /// `input` is a leaf; null on the first stage. Returns the output without its graph.
   Tensor forward(int microbatch, const Tensor& input);
@@ -67,7 +65,7 @@ class StagePlan {
   /// Outputs, losses and gradients of inputs go, and the cycles of hooks that were not cleaned.
   void end_step();
   void zero_gradients();
-  const StagePlace& place() const { return stage_; }
+  const StagePlace& place() const { return place_; }
 
  private:
   /// One parameter's part of the weight pass. While a hook refers to it, it and the graph below its
@@ -80,31 +78,27 @@ class StagePlan {
   using Groups = std::vector<std::shared_ptr<Group>>;
   struct UnderWay {
     Tensor input, root, gradient;
-    NodePointer edge;  // instead of root
+    NodePointer start;  // of the backward; the input pass drops it
     Groups groups;
-    NodePointer start() const { return root ? gradient_node(root) : edge; }
   };
 
-  /// Weight groups of the nodes above `start`: a group for each parameter, and the nodes that the
-  /// weight pass does not run.
-  Groups groups(const NodePointer& start, std::vector<NodePointer>& unused) const;
+  /// A group for each parameter, and the nodes that the weight pass does not run.
+  Groups groups(const UnderWay& one, std::vector<NodePointer>& unused) const;
   /// Returns the gradients that were added to those there. `copy`: of the run before.
   Tensors weight_run(const Groups& groups, Tensor& copy);
   /// After the last pass.
   void passed(int microbatch);
   /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
   Tensor kept(int microbatch, const Tensor& gradient, bool whole);
-  void detach(int microbatch);
   void collect();
   Tensor root_gradient(const Tensor& gradient);
 
   Autograd& autograd_;
   LanguageModel& model_;
   const Sizes& sizes_;
-  const StagePlace stage_;
+  const StagePlace place_;
   const StagePolicy policy_;
   Tensors parameters_;
-  std::vector<std::int64_t> tasks_;  // by parameter: its block
   std::map<int, UnderWay> under_way_;
   std::map<int, Tensor> outputs_, losses_, input_gradients_;
   Tensor last_input_gradient_;

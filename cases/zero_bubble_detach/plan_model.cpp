@@ -13,24 +13,22 @@ LanguageModel::LanguageModel(Autograd& autograd, const Sizes& sizes,
       sum_(sizes.norm_weight_sum(device)) {}
 
 Tensor LanguageModel::embedding(const Tensor& weight) {
-  return apply({weight}, {}, tokens_by(sizes_.hidden, "x"),
-               [this, bytes = weight->bytes](const Tensor&, const Tensors&, const auto&) {
-                 return Tensors{embedding_backward(bytes)};
-               });
-}
-
-Tensor LanguageModel::embedding_backward(const Amount& bytes) {
-  const auto& l = lookup_;
-  if (!l.sorts) return autograd_.make(bytes);
-  const Tensor sorted = autograd_.make(l.indices), order = autograd_.make(l.indices);
-  { const Tensor range = autograd_.make(l.indices), sort = autograd_.make(l.sort); }
-  Tensor gradient = autograd_.make(bytes);
-  const Tensor starts = autograd_.make(l.indices), number = autograd_.make({8, "uniq"});
-  { const Tensor keys = autograd_.make(l.indices), unique = autograd_.make(l.unique); }
-  const Tensor counts = autograd_.make(l.rows), offsets = autograd_.make(l.rows);
-  const Tensor total = autograd_.make({8, "rows"}), parts = autograd_.make(l.parts);
-  const Tensor rows = l.atomic ? autograd_.make(l.parts) : nullptr, sums = autograd_.make(l.sums);
-  return gradient;
+  return apply(
+      {weight}, {}, tokens_by(sizes_.hidden, "x"),
+      [this, bytes = weight->bytes](const Tensor&, const Tensors&, const auto&) -> Tensors {
+        const auto& l = lookup_;
+        if (!l.sorts) return {autograd_.make(bytes)};
+        const Tensor sorted = autograd_.make(l.indices), order = autograd_.make(l.indices);
+        { const Tensor range = autograd_.make(l.indices), sort = autograd_.make(l.sort); }
+        Tensor gradient = autograd_.make(bytes);
+        const Tensor starts = autograd_.make(l.indices), number = autograd_.make({8, "uniq"});
+        { const Tensor keys = autograd_.make(l.indices), unique = autograd_.make(l.unique); }
+        const Tensor counts = autograd_.make(l.rows), offsets = autograd_.make(l.rows);
+        const Tensor total = autograd_.make({8, "rows"}), parts = autograd_.make(l.parts);
+        const Tensor rows = l.atomic ? autograd_.make(l.parts) : nullptr;
+        const Tensor sums = autograd_.make(l.sums);
+        return {gradient};
+      });
 }
 
 Tensor LanguageModel::norm(const Tensor& x, const Tensor& weight) {

@@ -44,28 +44,23 @@ PipelineSchedule schedule_of(const Trial& trial) {
                        static_cast<int>(trial["microbatches"]));
 }
 
-std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank) {
-  const auto here = [&](int stage) {
-    return stage >= 0 && stage < schedule.stages && schedule.rank_of(stage) == rank;
-  };
-  std::vector<StagePlace> all;
-  for (int stage = 0; stage < schedule.stages; ++stage)
-    if (here(stage))
-      all.push_back({.number = stage,
-                     .first = stage == 0,
-                     .last = stage + 1 == schedule.stages,
-                     .input_stays = here(stage - 1),
-                     .output_stays = here(stage + 1),
-                     .first_layer = stage * sizes.layers / schedule.stages,
-                     .end_layer = (stage + 1) * sizes.layers / schedule.stages});
-  return all;
+StagePlace place_of(const Sizes& sizes, const PipelineSchedule& schedule, int stage) {
+  const bool first = stage == 0, last = stage + 1 == schedule.stages;
+  const auto near = [&](int other) { return schedule.rank_of(other) == schedule.rank_of(stage); };
+  return {.number = stage,
+          .first = first,
+          .last = last,
+          .input_stays = !first && near(stage - 1),
+          .output_stays = !last && near(stage + 1),
+          .first_layer = stage * sizes.layers / schedule.stages,
+          .end_layer = (stage + 1) * sizes.layers / schedule.stages};
 }
 
-std::int64_t checkpointed_blocks(const Sizes& sizes, const StagePlace& stage) {
-  std::int64_t count = 0;
-  for (auto layer = stage.first_layer; layer < stage.end_layer; ++layer)
-    count += sizes.checkpointed(layer);
-  return count;
+std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank) {
+  std::vector<StagePlace> all;
+  for (int stage = 0; stage < schedule.stages; ++stage)
+    if (schedule.rank_of(stage) == rank) all.push_back(place_of(sizes, schedule, stage));
+  return all;
 }
 
 bool marked(const Action& action, int microbatches) {

@@ -1,5 +1,5 @@
-// The sizes of a trial, its schedule and its stages, and what the files of the scenario share. The
-// policies of the variants, which differ in what a stage drops and when, are StagePolicy.
+// The policies of the variants, the sizes of a trial, its schedule and its stages, and what else
+// the files of the scenario share, without libtorch.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cases/zero_bubble_detach/pipeline_schedule.h"
-#include "cases/zero_bubble_detach/stage_policy.h"
 #include "harness/scenario.h"
 #include "reference/memory/kernels.h"
 
@@ -16,6 +15,44 @@ class World;
 }
 
 namespace tidemark::zero_bubble_detach {
+
+/// The way from a stage to its neighbour on the same rank.
+enum class HandOver {
+  moved,  // the neighbour takes the tensor, and it goes with its use
+  sent,   // as to another rank: copied into the receive buffer
+  stays,  // it takes the place of the receive buffer, until the next step's does
+};
+
+/// Habits of PyTorch's pipelining code: memory that it keeps for longer than a step needs it.
+struct PipelineHabits {
+  bool input_gradients_stay = false;        // of split backwards, until the step ends
+  bool whole_input_gradients_stay = false;  // of whole ones likewise
+  bool last_input_gradient_stays = false;   // of a stage, until its next backward
+  bool sent_gradient_stays = false;         // until the next is to be sent, or the passes end
+  bool outputs_go = false;  // a microbatch's output with its last pass; not on the last stage
+  bool captured_gradients_copied = false;  // for a run of the weight pass; until the next is copied
+  /// The weight gradients of one run of the weight pass stay until the next run has ended.
+  bool weight_gradients_linger = false;
+  bool outputs_merged = false;  // those of the last stage, when the step ends
+  HandOver hand_over = HandOver::moved;
+};
+
+/// The tensors that a stage of a pipeline drops, and the moment of it.
+struct StagePolicy {
+  bool detach_outputs = false;    // after the input pass, in place; not on the last stage
+  bool detach_loss = false;       // likewise
+  bool detach_last = false;       // likewise the last stage's outputs
+  bool clean_hooks = false;       // InputPass::clean_hooks
+  bool release = false;           // InputPass::release
+  bool one_weight_task = false;   // a block's groups share a run of the engine
+  bool roots_as_edges = false;    // outputs are not kept, only where a backward begins
+  bool returns_view = false;      // the output is a view, which cannot be detached in place
+  bool keeps_undetached = false;  // a detached copy is returned, and the original kept
+  bool never_collects = false;    // the hooks' cycles stay over the end of the step
+  bool outputs_stay = false;      // until the next step begins
+  bool backward_cycle = false;  // a whole backward leaves a cycle that holds its root and gradient
+  bool detach_early = false;    // before the input pass, which then reaches nothing
+};
 
 const VariantTable<StagePolicy>& variants();
 /// The trial's schedule; throws std::invalid_argument as make_schedule() does.
@@ -38,15 +75,7 @@ struct Sizes {
   bool checkpointed(std::int64_t layer) const {
     return checkpointing == 2 || (checkpointing == 1 && layer % 2 == 1);
   }
-  /// The same with the trial's habits.
-  StagePolicy with_habits(StagePolicy policy) const {
-    policy.habits = habits;
-    return policy;
-  }
-  /// Runs of the engine that a block's weight pass takes.
-  int runs_a_block(const StagePolicy& policy) const {
-    return policy.one_weight_task ? 1 : transformer ? 9 : 2;
-  }
+  int parameters_a_block() const { return transformer ? 9 : 2; }
   /// A norm so narrow for its tokens sums its weight's gradient in two steps, with temporaries
   /// that are not modelled (aten/src/ATen/native/cuda/layer_norm_kernel.cu).
   bool sums_norms_in_parts(std::int64_t processors) const {
@@ -72,9 +101,9 @@ struct StagePlace {
   std::int64_t first_layer = 0, end_layer = 1;
   std::int64_t blocks() const { return end_layer - first_layer; }
 };
+StagePlace place_of(const Sizes& sizes, const PipelineSchedule& schedule, int stage);
 /// The stages of one rank, in order.
 std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank);
-std::int64_t checkpointed_blocks(const Sizes& sizes, const StagePlace& stage);
 
 /// Whether residency after this action is recorded: of the first, the middle and the last
 /// microbatch of every stage.

@@ -1,102 +1,23 @@
 // The training step: zero gradients, all microbatches through the pipeline, mean over them, plain
 // gradient descent; the same code for every variant. Loss is the mean cross entropy over the tokens
-// of a microbatch.
+// of a microbatch. A rank works through its part of the schedule in order, and its stages exchange
+// activations and gradients with their neighbours.
 #include <ATen/ATen.h>
 
-#include <functional>
 #include <map>
 
 #include "cases/numbers.h"
 #include "cases/zero_bubble_detach/checkpoint.h"
-#include "cases/zero_bubble_detach/pipeline_rank.h"
-#include "cases/zero_bubble_detach/policy.h"
-#include "cases/zero_bubble_detach/transformer_block.h"
+#include "cases/zero_bubble_detach/pipeline_stage.h"
+#include "cases/zero_bubble_detach/stage_model.h"
+#include "harness/measure/allocator_trace.h"
 #include "harness/measure/recorder.h"
+#include "harness/parallel/communicator.h"
 #include "harness/ranks/world.h"
 #include "reference/language_model.h"
 
 namespace tidemark::zero_bubble_detach {
 namespace {
-
-constexpr double kRate = reference::kLanguageModelRate;
-
-class LanguageModel {
- public:
-  explicit LanguageModel(const Sizes& sizes)
-      : sizes_(sizes),
-        block_{.hidden = sizes.hidden,
-               .ffn = sizes.ffn,
-               .heads = sizes.heads,
-               .kv_heads = sizes.kv_heads,
-               .sequence = sizes.sequence,
-               .norms_in_floats = sizes.norms_in_floats},
-        each_(sizes.transformer ? transformer_parameters(block_)
-                                : mlp_parameters(sizes.hidden, sizes.ffn)) {}
-
-  /// Parameters of a stage, in the model's order; `tasks` gets the block of each.
-  std::vector<NamedShape> parameters(const StagePlace& own, std::vector<int>& tasks) const {
-    std::vector<NamedShape> all;
-    const auto add = [&](const std::string& name, std::vector<std::int64_t> shape,
-                         std::int64_t task) {
-      all.push_back({name, std::move(shape)});
-      tasks.push_back(static_cast<int>(task));
-    };
-    if (own.first) add("embedding", {sizes_.vocabulary, sizes_.hidden}, -1);
-    for (auto layer = own.first_layer; layer < own.end_layer; ++layer) {
-      for (const auto& p : each_) {
-        // "fc" and "norm" in a name choose the range of its first values.
-        const std::string kind = p.shape.size() == 2 && p.name[0] == 'w' ? "fc." : "";
-        add("layers." + std::to_string(layer) + "." + kind + p.name, p.shape, layer);
-      }
-    }
-    if (own.last) {
-      add("norm", {sizes_.hidden}, sizes_.layers);
-      add("fc.head", {sizes_.vocabulary, sizes_.hidden}, sizes_.layers);
-    }
-    return all;
-  }
-
-  /// A stage over its parameters. `target`: the tokens to predict, by microbatch; last stage only.
-  PipelineStage::Model stage(const StagePlace& own, const std::vector<at::Tensor>& parameters,
-                             std::vector<int> tasks, std::function<at::Tensor(int)> target) const {
-    PipelineStage::Model model;
-    model.first = own.first;
-    model.tasks = std::move(tasks);
-    model.parameters = parameters;
-    model.forward = [own, parameters, self = *this](const at::Tensor& input) {
-      return self.forward(own, parameters, input);
-    };
-    if (own.last)
-      model.loss = [target = std::move(target)](const at::Tensor& logits, int microbatch) {
-        return at::cross_entropy_loss(logits.to(at::kFloat), target(microbatch));
-      };
-    return model;
-  }
-
- private:
-  at::Tensor forward(const StagePlace& own, const std::vector<at::Tensor>& parameters,
-                     const at::Tensor& input) const {
-    auto next = parameters.begin();
-    at::Tensor x = input;
-    if (own.first) x = at::embedding(*next++, x);
-    const auto count = std::ssize(each_);
-    for (auto layer = own.first_layer; layer < own.end_layer; ++layer, next += count) {
-      const std::vector<at::Tensor> weights(next, next + count);
-      const auto run = [weights, self = *this](const at::Tensor& t) {
-        return self.sizes_.transformer ? transformer_block(t, weights, self.block_)
-                                       : mlp_block(t, weights);
-      };
-      x = sizes_.checkpointed(layer) ? checkpoint(run, x) : run(x);
-    }
-    if (!own.last) return x;
-    const at::Tensor norm = *next++;
-    return at::linear(rms_norm(x, norm, block_.epsilon, block_.norms_in_floats), *next);
-  }
-
-  const Sizes sizes_;
-  const TransformerShape block_;
-  const std::vector<NamedShape> each_;  // of a block
-};
 
 class Training final : public Program {
  public:
@@ -105,30 +26,34 @@ class Training final : public Program {
         sizes_(trial),
         schedule_(schedule_of(trial)),
         rank_(world.rank()),
+        moves_(with_transfers(schedule_).at(static_cast<std::size_t>(rank_))),
         communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr) {
-    const auto device = at::TensorOptions().device(at::kCUDA);
+    const auto options = at::TensorOptions().device(at::kCUDA);
     const auto type = sizes_.bf16 ? at::kBFloat16 : at::kFloat;
     const auto tokens = [&] {
       const CategoryScope category("inputs");
-      return at::zeros({sizes_.microbatches, sizes_.tokens}, device.dtype(at::kLong));
+      return at::zeros({sizes_.microbatches, sizes_.tokens}, options.dtype(at::kLong));
     };
-    const LanguageModel model(sizes_);
-    std::map<int, std::unique_ptr<PipelineStage>> stages;
     for (const auto& place : stages_of(sizes_, schedule_, rank_)) {
       std::vector<at::Tensor> own;
-      std::vector<int> tasks;
-      for (const auto& p : model.parameters(place, tasks))
+      for (const auto& p : parameters_of(sizes_, place))
         own.push_back(parameters_.add(trial, p.name, p.shape, type));
       if (place.first) inputs_ = tokens();
       if (place.last) targets_ = tokens();
-      stages[place.number] =
-          std::make_unique<PipelineStage>(model.stage(place, std::move(own), std::move(tasks),
-                                                      [this](int m) { return targets_[m]; }),
-                                          sizes_.with_habits(policy));
+      stages_.try_emplace(place.number, sizes_, place, std::move(own), policy);
     }
-    pipeline_ = std::make_unique<PipelineRank>(schedule_, rank_, communicator_.get(),
-                                               Boundary{{sizes_.tokens, sizes_.hidden}, type},
-                                               std::move(stages), sizes_.habits);
+    const CategoryScope category("receive buffers");
+    const bool all = sizes_.habits.hand_over != HandOver::moved;
+    const auto buffers = [&](std::map<Key, Arrival>& arrivals, int stage, bool received) {
+      for (int m = 0; received && m < sizes_.microbatches; ++m)
+        arrivals[{stage, m}].buffer =
+            at::empty({sizes_.tokens, sizes_.hidden}, options.dtype(type));
+    };
+    for (const auto& [number, stage] : stages_) {
+      const StagePlace& place = stage.place();
+      buffers(arrived_inputs_, number, !place.first && (all || !place.input_stays));
+      buffers(arrived_gradients_, number, !place.last && (all || !place.output_stays));
+    }
   }
 
   void step(int index, Recorder& recorder) override {
@@ -137,21 +62,10 @@ class Training final : public Program {
     fill_inputs(index);
 
     recorder.phase("pipeline");
-    for (const auto& [number, stage] : pipeline_->stages()) stage->begin_step();
-    auto run_again = recomputations();
-    pipeline_->run([this](int microbatch) { return inputs_[microbatch]; },
-                   [&](const Action& action) {
-                     if (marked(action, sizes_.microbatches)) recorder.moment(moment_of(action));
-                     const auto [op, unit] = call_of(action);
-                     recorder.call(op, unit);
-                     const auto now = recomputations();
-                     if (now > run_again)
-                       recorder.call("recompute", std::to_string(now - run_again) + " blocks");
-                     run_again = now;
-                   });
+    for (auto& [number, stage] : stages_) stage.begin_step();
+    run_passes(recorder);
     report_loss(recorder);
-    merge_outputs();
-    for (const auto& [number, stage] : pipeline_->stages()) stage->end_step();
+    for (auto& [number, stage] : stages_) stage.end_step();
 
     recorder.phase("optimizer");
     const at::NoGradGuard no_grad;
@@ -162,13 +76,21 @@ class Training final : public Program {
       p.mutable_grad().div_(sizes_.microbatches);
     }
     recorder.gradients(parameters_.named(parameters_.gradients()));
-    for (auto& p : parameters_.values) p.sub_(p.grad(), kRate);
+    for (auto& p : parameters_.values) p.sub_(p.grad(), reference::kLanguageModelRate);
     if (communicator_) recorder.record.counters.collectives = communicator_->calls();
   }
 
   std::vector<Shard> parameters() override { return parameters_.named(parameters_.values); }
 
  private:
+  /// The tensor that a pass of a stage gets for a microbatch from its neighbour.
+  struct Arrival {
+    at::Tensor buffer;  // of another rank's; they stay, one a microbatch
+    std::unique_ptr<Work> work = {};
+    at::Tensor local = {};  // from a stage of this rank: handed over
+  };
+  using Key = std::pair<int, int>;  // stage, microbatch
+
   void fill_inputs(int index) {
     if (trial_.mode == Mode::shapes) return;
     const auto tokens = [&](const at::Tensor& to, const char* what) {
@@ -183,33 +105,102 @@ class Training final : public Program {
     tokens(targets_, "targets");
   }
 
-  // Makes the outputs that the step would return, when its losses have been freed.
-  void merge_outputs() {
-    const auto last = pipeline_->stages().find(schedule_.stages - 1);
-    if (!sizes_.habits.outputs_merged || last == pipeline_->stages().end()) return;
-    const CategoryScope category("outputs");
-    last->second->drop_losses();
-    last->second->merged_outputs();
+  static at::Tensor take(Arrival& arrival) {
+    if (arrival.local.defined()) return std::exchange(arrival.local, {});
+    if (auto work = std::move(arrival.work)) work->wait();
+    return arrival.buffer;
   }
 
-  // The last stage's rank has it; the others are told, for the report.
+  void hand_on(std::map<Key, Arrival>& to, int stage, int microbatch, at::Tensor result) {
+    if (stage < 0 || stage >= schedule_.stages) return;
+    if (!stages_.contains(stage)) {
+      outgoing_ = std::move(result);
+      return;
+    }
+    auto& arrival = to[{stage, microbatch}];
+    if (sizes_.habits.hand_over == HandOver::moved) {
+      arrival.local = std::move(result);
+    } else if (sizes_.habits.hand_over == HandOver::sent) {
+      arrival.buffer.copy_(result);
+    } else {
+      change_category(result, "receive buffers");
+      arrival.buffer = std::move(result);
+    }
+  }
+
+  void compute(const Action& action) {
+    const int s = action.stage, m = action.microbatch;
+    auto& stage = stages_.at(s);
+    const auto gradient = [&] {
+      return stage.place().last ? at::Tensor() : take(arrived_gradients_.at({s, m}));
+    };
+    if (action.pass == Pass::forward) {
+      const auto x = stage.place().first
+                         ? inputs_[m]
+                         : take(arrived_inputs_.at({s, m})).detach().requires_grad_();
+      const auto targets = stage.place().last ? targets_[m] : at::Tensor();
+      return hand_on(arrived_inputs_, s + 1, m, stage.forward(m, x, targets));
+    }
+    if (action.pass == Pass::input)
+      return hand_on(arrived_gradients_, s - 1, m, stage.input(m, gradient()));
+    const CategoryScope category("gradients");
+    if (action.pass == Pass::weight) return stage.weight(m);
+    hand_on(arrived_gradients_, s - 1, m, stage.backward(m, gradient()));
+  }
+
+  void run_passes(Recorder& recorder) {
+    auto run_again = recomputations();
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+      const auto& [kind, a, peer] = moves_[i];
+      if (kind == Move::Kind::receive) {
+        auto& arrival = a.pass == Pass::forward
+                            ? arrived_inputs_.at({a.stage + 1, a.microbatch})
+                            : arrived_gradients_.at({a.stage - 1, a.microbatch});
+        arrival.work = communicator_->receive(arrival.buffer, peer, {.async = true});
+        continue;
+      }
+      if (kind == Move::Kind::compute) {
+        compute(a);
+        if (i + 1 < moves_.size() && moves_[i + 1].kind == Move::Kind::send) continue;
+      } else {
+        // The stream waits, so the tensor can go; the host does not.
+        communicator_->send(outgoing_, peer, {.async = true})->wait();
+        if (sizes_.habits.sent_gradient_stays && a.pass != Pass::forward)
+          sent_gradient_ = outgoing_;
+        outgoing_.reset();
+      }
+      if (marked(a, sizes_.microbatches)) recorder.moment(moment_of(a));
+      const auto [op, unit] = call_of(a);
+      recorder.call(op, unit);
+      const auto again = recomputations() - std::exchange(run_again, recomputations());
+      if (again > 0) recorder.call("recompute", std::to_string(again) + " blocks");
+    }
+    sent_gradient_.reset();
+  }
+
+  // The last stage's rank has the loss; the others are told, for the report.
   void report_loss(Recorder& recorder) {
     const int last = schedule_.stages - 1, owner = schedule_.rank_of(last);
     const CategoryScope category("outputs");
-    auto loss = rank_ == owner ? pipeline_->stages().at(last)->mean_loss()
+    auto loss = rank_ == owner ? stages_.at(last).mean_loss()
                                : at::empty({}, at::TensorOptions().device(at::kCUDA));
     if (communicator_) communicator_->broadcast(loss, owner, {});
     recorder.loss(loss);
+    loss.reset();
+    if (sizes_.habits.outputs_merged && rank_ == owner) stages_.at(last).merge_outputs();
   }
 
   const Trial& trial_;
   const Sizes sizes_;
   const PipelineSchedule schedule_;
   const int rank_;
+  const std::vector<Move> moves_;
   std::unique_ptr<Communicator> communicator_;
   Parameters parameters_;
   at::Tensor inputs_, targets_;  // [microbatches, tokens], on the ranks that read them
-  std::unique_ptr<PipelineRank> pipeline_;
+  std::map<int, PipelineStage> stages_;
+  std::map<Key, Arrival> arrived_inputs_, arrived_gradients_;
+  at::Tensor outgoing_, sent_gradient_;
 };
 
 }  // namespace

@@ -6,9 +6,6 @@
 #include "harness/scenario.h"
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
-#include <map>
 
 #include "cases/device_facts.h"
 #include "cases/zero_bubble_detach/policy.h"
@@ -92,56 +89,27 @@ const VariantTable<StagePolicy>& variants() {
 
 namespace {
 
-Bytes highest(const Step& step) {
-  Bytes most = 0;
-  for (const auto& phase : step.phases) most = std::max(most, phase[Statistic::requested].peak);
-  return most;
-}
-
-/// The increase from one step to the next, from step `first` on: `expected` in all steps, or the
-/// first figure that differs.
-Verdict grows(const std::string& name, const Formula& expected, const std::vector<Step>& steps,
-              std::size_t first, const std::function<Bytes(const Step&)>& figure) {
-  Verdict verdict;
-  verdict.name = name;
-  verdict.why = "a run of fewer than " + std::to_string(first + 1) + " steps does not show it";
-  for (std::size_t i = first; i < steps.size() && verdict.status != Status::fail; ++i) {
-    verdict = equal(name, expected, static_cast<double>(figure(steps[i]) - figure(steps[i - 1])),
-                    "bytes");
-    if (verdict.status == Status::fail) verdict.why = "in step " + std::to_string(i);
-  }
-  return verdict;
-}
-
-/// leak/requested/end and /peak: every step holds more than the step before by what is expected.
-std::vector<Verdict> leaks(const Formula& expected, const std::vector<Step>& steps) {
-  const auto at_end = [](const Step& step) { return step.phases.back()[Statistic::requested].end; };
-  // The first step still allocates what stays for good, such as workspaces.
-  return {grows("leak/requested/end", expected, steps, 1, at_end),
-          grows("leak/requested/peak", expected, steps, 2, highest)};
-}
-
 /// order/schedule and cost/recomputed_blocks: the actions of the last step are the schedule's, and
 /// checkpointed blocks were run again as often as the passes need. Of the baseline that never
-/// collects its cycles, leaks() besides.
+/// collects its cycles leak/requested/end besides: what the last step adds.
 std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
   const Sizes z(trial);
   const auto schedule = schedule_of(trial);
   const auto& policy = variants()[variant.name];
   std::vector<Call> expected, found;
   std::int64_t blocks = 0, measured = 0;
-  std::map<int, StagePlace> places;
-  for (const auto& place : stages_of(z, schedule, record.rank)) places[place.number] = place;
   for (const Action& action : schedule.order[static_cast<std::size_t>(record.rank)]) {
     expected.push_back(call_of(action));
-    const auto& place = places.at(action.stage);
-    const auto again = checkpointed_blocks(z, place);
+    const auto place = place_of(z, schedule, action.stage);
+    std::int64_t again = 0;
+    for (auto i = place.first_layer; i < place.end_layer; ++i) again += z.checkpointed(i);
     // The first stage has no input gradient: its weight pass is the whole backward.
     const bool whole =
         action.pass == Pass::backward || (action.pass == Pass::weight && place.first);
     const bool split = !whole && !place.first && !policy.detach_early;
+    const auto runs = policy.one_weight_task ? 1 : z.parameters_a_block();
     if (whole || (split && action.pass == Pass::input)) blocks += again;
-    if (split && action.pass == Pass::weight) blocks += again * z.runs_a_block(policy);
+    if (split && action.pass == Pass::weight) blocks += again * runs;
   }
   for (const auto& call : record.steps.back().calls) {
     if (call.op == "recompute")
@@ -154,9 +122,14 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
                std::string("actions that are not those of ") + name_of(schedule.kind)),
       counted("cost/recomputed_blocks", blocks, measured, "blocks",
               "once a full or an input pass, once a run of the engine in a weight pass")};
-  if (policy.backward_cycle)
-    std::ranges::move(leaks(leak(trial, policy, record.rank), record.steps),
-                      std::back_inserter(verdicts));
+  if (!policy.backward_cycle) return verdicts;
+  const auto at_end = [](const Step& step) { return step.phases.back()[Statistic::requested].end; };
+  auto& leaked = verdicts.emplace_back();
+  leaked.name = "leak/requested/end";
+  leaked.why = "one step does not show it";
+  if (const auto& steps = record.steps; steps.size() > 1)
+    leaked = equal(leaked.name, leak(trial, policy, record.rank),
+                   static_cast<double>(at_end(steps.back()) - at_end(steps.end()[-2])), "bytes");
   return verdicts;
 }
 
@@ -205,17 +178,14 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
 // of the pipeline never splits it. Gradients that do not arrive (parity) show on it all the same.
 std::string unseen(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role != Role::control || variant.caught_by.starts_with("parity/")) return "";
-  const auto schedule = schedule_of(trial);
-  const auto& policy = variants()[variant.name];
-  if (Sizes(trial).habits.outputs_go && policy.returns_view)
-    return schedule.rank_of(schedule.stages - 1) == rank
-               ? ""
-               : "not to be seen on rank " + std::to_string(rank) +
-                     ": it does not hold the last stage, and other outputs go with their last pass";
-  for (int stage = 1; stage < schedule.stages; ++stage)
-    if (schedule.rank_of(stage) == rank) return "";
+  const Sizes z(trial);
+  const bool last_alone = z.habits.outputs_go && variants()[variant.name].returns_view;
+  for (const StagePlace& place : stages_of(z, schedule_of(trial), rank))
+    if (last_alone ? place.last : !place.first) return "";
   return "not to be seen on rank " + std::to_string(rank) +
-         ": it holds the first stage alone, whose backward is never split";
+         (last_alone
+              ? ": it does not hold the last stage, and other outputs go with their last pass"
+              : ": it holds the first stage alone, whose backward is never split");
 }
 
 std::vector<Symbol> symbols() {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "harness/parallel/run_backward.h"
 
@@ -19,56 +19,54 @@ using torch::autograd::Edge;
 using torch::autograd::edge_list;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
-
-/// Every node that `root` leads to, in the order of discovery.
-std::vector<Node*> graph_of(Node* root) {
-  std::vector<Node*> all{root};
-  std::unordered_set<Node*> seen{root};
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (const Edge& edge : all[i]->next_edges())
-      if (Node* next = edge.function.get(); next && seen.insert(next).second) all.push_back(next);
-  return all;
-}
+using torch::autograd::impl::gradient_edge;
 
 /// `unused`: nodes on the way to the input that the weight pass does not run, in the order of
 /// discovery.
 ParameterGroups split(Node* root, Node* input, const std::vector<Node*>& parameters,
                       std::vector<Node*>& unused) {
-  std::unordered_set<Node*> on_the_way{input}, idle;
-  std::unordered_map<Node*, std::vector<std::size_t>> led_to;  // parameters beside the way
-  for (std::size_t i = 0; i < parameters.size(); ++i) led_to[parameters[i]] = {i};
-  std::map<std::size_t, std::shared_ptr<ParameterGroup>> joins;
-  std::size_t joined = 0;
-  const std::vector<Node*> all = graph_of(root);
-  std::vector<Node*> inner_first = all;  // each behind all that it leads to
-  std::ranges::stable_sort(inner_first, {}, &Node::topological_nr);
-  for (Node* node : inner_first) {
-    auto group = std::make_shared<ParameterGroup>();
-    for (std::size_t i = 0; i < node->next_edges().size(); ++i) {
-      Node* next = node->next_edge(i).function.get();
-      if (on_the_way.contains(next)) on_the_way.insert(node);
-      const auto& own = led_to[next];
-      group->parameters.insert(group->parameters.end(), own.begin(), own.end());
-      if (own.empty()) group->other_edges.push_back(i);
+  std::vector<Node*> all{root};
+  std::unordered_map<Node*, std::vector<Node*>> above{{root, {}}};  // nodes with an edge to it
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const Edge& edge : all[i]->next_edges()) {
+      if (!edge.is_valid()) continue;
+      const auto [found, fresh] = above.try_emplace(edge.function.get());
+      found->second.push_back(all[i]);
+      if (fresh) all.push_back(found->first);
     }
-    if (!on_the_way.contains(node)) {
-      if (!group->parameters.empty()) led_to[node] = group->parameters;
-    } else if (group->parameters.empty()) {
-      idle.insert(node);
-    } else {
-      group->intermediate = node->getptr();
-      std::ranges::sort(group->parameters);
-      for (const std::size_t parameter : group->parameters) joins[parameter] = group;
-      joined += group->parameters.size();
+  using Nodes = std::unordered_set<Node*>;
+  const auto leading_to = [&above](Node* node, const Nodes& border) {
+    Nodes seen{node};
+    std::vector<Node*> next{node};
+    for (std::size_t i = 0; i < next.size(); ++i)
+      if (!border.contains(next[i]))
+        for (Node* one : above[next[i]])
+          if (seen.insert(one).second) next.push_back(one);
+    return seen;
+  };
+  const Nodes on_the_way = leading_to(input, {});
+  std::unordered_map<Node*, std::shared_ptr<ParameterGroup>> joins;
+  ParameterGroups groups;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    bool joined = false;
+    for (Node* node : leading_to(parameters[p], on_the_way)) {
+      if (!on_the_way.contains(node)) continue;
+      if (std::exchange(joined, true))
+        throw std::logic_error("a parameter joins the way to the input of its stage twice");
+      auto& group = joins[node];
+      if (!group) {
+        group = groups.emplace_back(std::make_shared<ParameterGroup>());
+        group->intermediate = node->getptr();
+        for (std::size_t i = 0; i < node->num_outputs(); ++i)
+          if (on_the_way.contains(node->next_edge(i).function.get()))
+            group->on_the_way.push_back(i);
+      }
+      group->parameters.push_back(p);
     }
   }
-  std::ranges::copy_if(all, std::back_inserter(unused),
-                       [&](Node* node) { return idle.contains(node); });
-  if (joins.size() != joined)
-    throw std::logic_error("a parameter joins the way to the input of its stage twice");
-  ParameterGroups groups;
-  for (const auto& [parameter, group] : joins)
-    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  std::ranges::copy_if(all, std::back_inserter(unused), [&](Node* node) {
+    return on_the_way.contains(node) && !joins.contains(node);
+  });
   return groups;
 }
 
@@ -89,10 +87,6 @@ void remove_hook(const ParameterGroup& group) {
 }
 
 }  // namespace
-
-Edge gradient_edge(const at::Tensor& tensor) {
-  return torch::autograd::impl::gradient_edge(tensor);
-}
 
 InputGradient backward_input(const Edge& root, const at::Tensor& root_gradient,
                              const at::Tensor& input, const std::vector<at::Tensor>& parameters,
@@ -126,9 +120,8 @@ variable_list run_task(const std::vector<at::Tensor>& parameters, const Paramete
                        const WeightPass& pass, at::Tensor& copy) {
   edge_list starts, ends;
   variable_list gradients, copied;
-  std::vector<std::size_t> order;
   for (const auto& group : groups) {
-    for (const std::size_t edge : group->other_edges)
+    for (const std::size_t edge : group->on_the_way)
       if (groups.size() > 1) group->intermediate->next_edges()[edge] = Edge();
     for (std::size_t k = 0; k < group->gradients.size(); ++k) {
       const at::Tensor& taken = group->gradients[k];
@@ -137,10 +130,7 @@ variable_list run_task(const std::vector<at::Tensor>& parameters, const Paramete
       gradients.push_back(taken);
       if (pass.copies) copied.push_back(copy = taken.clone());
     }
-    for (const std::size_t p : group->parameters) {
-      order.push_back(p);
-      ends.push_back(gradient_edge(parameters[p]));
-    }
+    for (const std::size_t p : group->parameters) ends.push_back(gradient_edge(parameters[p]));
     if (pass.clean_hooks) {
       group->intermediate.reset();
       group->gradients.clear();
@@ -152,31 +142,30 @@ variable_list run_task(const std::vector<at::Tensor>& parameters, const Paramete
   gradients.clear();
   copied.clear();
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const at::Tensor& parameter = parameters[order[i]];
-    if (!weights[i].defined()) continue;
-    if (parameter.grad().defined())
-      parameter.mutable_grad().add_(weights[i]);
-    else
-      parameter.mutable_grad() = weights[i];
-  }
+  auto weight = weights.begin();
+  for (const auto& group : groups)
+    for (const std::size_t p : group->parameters) {
+      at::Tensor& sum = parameters[p].mutable_grad();
+      if (sum.defined())
+        sum.add_(*weight);
+      else
+        sum = *weight;
+      ++weight;
+    }
   return weights;
 }
 
 }  // namespace
 
 void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups groups,
-                     WeightPass pass, const std::vector<int>& tasks) {
+                     WeightPass pass, const std::vector<std::int64_t>& tasks) {
   std::vector<ParameterGroups> runs;
-  std::map<int, std::size_t> of_task;
+  std::int64_t task = 0;
   for (auto& group : groups) {
-    if (tasks.empty()) {
-      runs.push_back({std::move(group)});
-    } else {
-      const auto [found, fresh] = of_task.emplace(tasks.at(group->parameters.front()), runs.size());
-      if (fresh) runs.emplace_back();
-      runs[found->second].push_back(std::move(group));
-    }
+    const auto own = tasks.empty() ? 0 : tasks.at(group->parameters.front());
+    if (tasks.empty() || runs.empty() || own != task) runs.emplace_back();
+    task = own;
+    runs.back().push_back(std::move(group));
   }
   groups.clear();
   variable_list last;

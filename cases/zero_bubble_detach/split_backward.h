@@ -18,7 +18,7 @@ namespace tidemark::zero_bubble_detach {
 struct ParameterGroup {
   std::vector<std::size_t> parameters;  // indices into the stage's list
   std::shared_ptr<torch::autograd::Node> intermediate;
-  std::vector<std::size_t> other_edges;      // its edges that lead to no parameter
+  std::vector<std::size_t> on_the_way;       // its edges to other nodes on the way
   torch::autograd::variable_list gradients;  // taken down there
 };
 using ParameterGroups = std::vector<std::shared_ptr<ParameterGroup>>;
@@ -53,14 +53,11 @@ struct WeightPass {
 };
 
 /// Adds the weight gradients of all groups to their parameters' grad(). `tasks[i]` of parameter i:
-/// groups of equal task share one run of the engine; empty: one run a group. A run that starts at
-/// several intermediates cuts the edges between them, or what arrives at the lower one would count
-/// twice.
+/// successive groups of equal task share one run of the engine; empty: one run a group. A run that
+/// starts at several intermediates cuts the edges between them, or what arrives at the lower one
+/// would count twice.
 void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups groups,
-                     WeightPass pass = {}, const std::vector<int>& tasks = {});
-
-/// The start of a backward from `tensor`; keeps the graph, not the tensor.
-torch::autograd::Edge gradient_edge(const at::Tensor& tensor);
+                     WeightPass pass = {}, const std::vector<std::int64_t>& tasks = {});
 
 /// Breaks the cycles of these groups.
 void collect(ParameterGroups& groups);

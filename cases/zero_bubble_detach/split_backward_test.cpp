@@ -4,78 +4,72 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
 
 #include "cases/zero_bubble_detach/checkpoint.h"
-#include "cases/zero_bubble_detach/transformer_block.h"
+#include "cases/zero_bubble_detach/stage_model.h"
+#include "harness/testing/trials.h"
 
-namespace tidemark::zero_bubble_detach {
+namespace tidemark {
+Scenario zero_bubble_detach_scenario();
+
+namespace zero_bubble_detach {
 namespace {
 
+using torch::autograd::impl::gradient_edge;
 using Parameters = std::vector<at::Tensor>;
 
-constexpr TransformerShape kShape{
-    .hidden = 32, .ffn = 48, .heads = 4, .kv_heads = 2, .sequence = 6};
-
-/// Three blocks.
+/// Three blocks of the size smoke.
 struct Network {
-  bool transformer, checkpointed = false;
+  Sizes sizes;
+  const StagePlace place{.first_layer = 0, .end_layer = 3};
   Parameters parameters = {};
-  std::vector<int> tasks = {};  // by parameter: its block
+  std::vector<std::int64_t> tasks = {};  // by parameter: its block
 
-  explicit Network(bool of_transformers) : transformer(of_transformers) {
+  explicit Network(bool transformer)
+      : sizes(testing::first_size(zero_bubble_detach_scenario(), 1, 1,
+                                  {{"block", transformer ? 0 : 1}})) {
     at::manual_seed(7);
-    for (int block = 0; block < 3; ++block)
-      for (const auto& [name, shape] :
-           transformer ? transformer_parameters(kShape) : mlp_parameters(kShape.hidden, 48)) {
-        const bool matrix = shape.size() > 1;
-        parameters.push_back(
-            (matrix ? at::randn(shape) / 4.0 : at::randn(shape) + 1.0).requires_grad_());
-        tasks.push_back(block);
-      }
-  }
-  at::Tensor operator()(at::Tensor x) const {
-    const auto each = std::ssize(parameters) / 3;
-    for (auto p = parameters.begin(); p != parameters.end(); p += each) {
-      const auto block = [this, weights = Parameters(p, p + each)](const at::Tensor& t) {
-        return transformer ? transformer_block(t, weights, kShape) : mlp_block(t, weights);
-      };
-      x = checkpointed ? checkpoint(block, x) : block(x);
+    for (const auto& [name, shape, block] : parameters_of(sizes, place)) {
+      const bool matrix = shape.size() > 1;
+      parameters.push_back(
+          (matrix ? at::randn(shape) / 4.0 : at::randn(shape) + 1.0).requires_grad_());
+      tasks.push_back(block);
     }
-    return x;
   }
-  void forget() const {
-    for (auto& p : parameters) p.mutable_grad().reset();
+  at::Tensor operator()(const at::Tensor& x) const {
+    return stage_forward(sizes, place, parameters, x);
   }
   Parameters gradients(const at::Tensor& of_input) const {
     Parameters result{of_input};
-    for (auto& p : parameters) result.push_back(p.grad());
+    for (auto& p : parameters) result.push_back(std::exchange(p.mutable_grad(), {}));
     return result;
   }
 };
 
 at::Tensor some(int seed) {
   at::manual_seed(static_cast<std::uint64_t>(seed));
-  return at::randn({12, kShape.hidden});
+  return at::randn({16, 32});
 }
 
 /// Gradients of the input, then of the parameters; two microbatches, so that gradients add up.
 Parameters plain(const Network& n) {
   const auto x = some(11).requires_grad_();
-  n.forget();
   for (int i = 0; i < 2; ++i) torch::autograd::backward({n(x)}, {some(13)});
   return n.gradients(x.grad());
 }
 
 Parameters split(const Network& n, InputPass pass, bool one_task) {
   const auto x = some(11).requires_grad_();
-  n.forget();
   at::Tensor input_gradient;
   for (int i = 0; i < 2; ++i) {
     auto first = backward_input(gradient_edge(n(x)), some(13), x, n.parameters, pass);
     for (const auto& p : n.parameters) EXPECT_EQ(p.grad().defined(), i > 0);
     input_gradient = i == 0 ? first.gradient : input_gradient + first.gradient;
     backward_weight(n.parameters, first.groups, {.clean_hooks = pass.clean_hooks, .copies = i == 1},
-                    one_task ? n.tasks : std::vector<int>{});
+                    one_task ? n.tasks : std::vector<std::int64_t>{});
     if (!pass.clean_hooks) collect(first.groups);
   }
   return n.gradients(input_gradient);
@@ -93,7 +87,7 @@ TEST_P(Split, HasPlainAutogradsBits) {
   const auto [transformer, checkpointed] = GetParam();
   Network n(transformer);
   const auto expected = plain(n);
-  n.checkpointed = checkpointed;
+  n.sizes.checkpointing = checkpointed ? 2 : 0;
   expect_equal(plain(n), expected);
   for (const bool clean : {true, false})
     for (const bool release : {false, true})
@@ -131,4 +125,5 @@ TEST(Groups, FollowTheGraph) {
 }
 
 }  // namespace
-}  // namespace tidemark::zero_bubble_detach
+}  // namespace zero_bubble_detach
+}  // namespace tidemark
