@@ -14,6 +14,7 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/interpreter.h"
+#include "harness/virtual/device/patience.h"
 #include "harness/virtual/device/race_detector.h"
 
 namespace tidemark::device {
@@ -24,8 +25,7 @@ using Clock = std::chrono::steady_clock;
 // where the partners come in this time. A program that orders its ranks by other means waits for it
 // once a collective.
 constexpr std::chrono::seconds kWhile{5};
-// So is what a thread does on other streams. It comes later, since a partner may compile meanwhile.
-constexpr std::chrono::seconds kLongWhile{15};
+// So is what a thread does on other streams; it waits for kSlowPartner.
 const auto legacy_handle = reinterpret_cast<StreamHandle>(std::uintptr_t{1});
 constexpr auto kBetweenTries = std::chrono::milliseconds(1);  // of the thread that helps
 
@@ -246,7 +246,7 @@ void settle(StreamHandle stream) {
   if (ready()) return;
   const WithoutInterpreter without_interpreter;
   const auto end =
-      Clock::now() + (mine.was_waited_for(mine.waited_long_for) ? Clock::duration() : kLongWhile);
+      Clock::now() + (mine.was_waited_for(mine.waited_long_for) ? Clock::duration() : kSlowPartner);
   if (!wait_for(ready, [&] { return Clock::now() > end && is_free(); }))
     mine.note_wait(mine.waited_long_for);
 }

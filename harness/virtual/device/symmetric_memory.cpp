@@ -21,8 +21,6 @@ namespace tidemark::device {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Ranks compute on a CPU here, and a partner that is slow is not one that does not come.
-constexpr std::chrono::seconds kSlowPartner{15};
 
 /// One change of a word that the kernel waits for.
 struct Wait {
