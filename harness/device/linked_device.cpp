@@ -25,8 +25,8 @@ LinkedGpu linked_gpu() {
   tidemark_device_describe(text.data(), text.size());
   text.pop_back();
   const auto said = nlohmann::json::parse(text);
-  return {said.at("profile"), said.at("capacity_bytes"), said.at("context_bytes"),
-          said.at("nccl_bytes")};
+  return {said.at("profile"), said.at("profile_file"), said.at("capacity_bytes"),
+          said.at("context_bytes"), said.at("nccl_bytes")};
 }
 
 }  // namespace tidemark

@@ -16,7 +16,7 @@ std::string check_linked_settings(const std::string& gpu, const std::string& cap
 /// The GPU of the profile that is set. Context and NCCL are the most that is known to lie outside
 /// PyTorch's allocator on such a GPU; 0: the profile does not say it. In bytes.
 struct LinkedGpu {
-  std::string profile;
+  std::string profile, file;
   std::int64_t capacity = 0, context = 0, nccl = 0;
 };
 LinkedGpu linked_gpu();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -13,24 +12,12 @@
 #include "reports/units.h"
 
 namespace tidemark {
-namespace {
-
-namespace fs = std::filesystem;
-
-nlohmann::json read_profile(const std::string& name) {
-  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
-  const char* folder = std::getenv("TIDEMARK_PROFILES");
-  const fs::path profiles = folder != nullptr ? fs::path(folder) : linked_folder() / "profiles";
-  std::ifstream in(is_path ? fs::path(name) : profiles / (name + ".json"));
-  return nlohmann::json::parse(in);
-}
-
-}  // namespace
 
 Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve) {
   if (const std::string wrong = check_linked_settings(name, ""); !wrong.empty())
     throw UsageError("fit: --gpu: " + wrong);
-  const nlohmann::json profile = read_profile(name);
+  std::ifstream in(linked_gpu().file);
+  const auto profile = nlohmann::json::parse(in);
   Gpu gpu;
   FitGpu& memory = gpu.memory;
   memory.name = name;

@@ -20,6 +20,7 @@ size_t tidemark_device_describe(char* text, size_t size) {
   const Profile& p = e.profile;
   nlohmann::ordered_json j = {
       {"profile", p.name},
+      {"profile_file", p.file},
       {"device", p.device},
       {"devices", e.devices},
       {"capacity_bytes", e.memory.empty() ? 0 : e.memory.front()->capacity},

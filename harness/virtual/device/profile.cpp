@@ -142,7 +142,9 @@ Profile load_profile(const std::string& name_or_path) {
   if (!in)
     throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
   try {
-    return parse(json::parse(in));
+    Profile profile = parse(json::parse(in));
+    profile.file = path;
+    return profile;
   } catch (const std::exception& e) {
     throw std::runtime_error("GPU profile " + path.string() + ": " + e.what());
   }

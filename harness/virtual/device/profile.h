@@ -11,7 +11,8 @@
 namespace tidemark::device {
 
 struct Profile {
-  std::string name;           // "h100-80g"
+  std::string name;  // "h100-80g"
+  std::string file;
   std::uint32_t figures = 0;  // a hash of what the file says
   std::string device;         // what cudaGetDeviceProperties calls it
   int major = 0, minor = 0;
