@@ -1,4 +1,5 @@
-"""Runs of `tidemark exec` with their output and exit code, for the tests: a test's arguments are TIDEMARK SITE CASE, its cases are functions `case_CASE`."""
+"""Runs of `tidemark exec`, or of another command, with their output and exit code, for the tests: a test's arguments are TIDEMARK SITE CASE, its cases are
+functions `case_CASE`."""
 import os
 import socket
 import subprocess
@@ -7,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-TIDEMARK, SITE, CASE = sys.argv[1:4]
+TIDEMARK, SITE, CASE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 HERE = Path(__file__).parent
 MIB = 1 << 20
 FOLDER = Path(tempfile.mkdtemp())
@@ -15,17 +16,18 @@ checks = [0]
 
 
 class Said:
-    def __init__(self, *words, path=SITE, **environment):
+    def __init__(self, *words, command="exec", path=SITE, folder=None, most=200, **environment):
         begun = time.monotonic()
-        full = {**os.environ, "PYTHONPATH": path, **environment}
-        done = subprocess.run([TIDEMARK, "exec", *map(str, words)], capture_output=True, text=True, env=full, check=False, timeout=200)
-        self.words, self.code, self.out, self.err = words, done.returncode, done.stdout, done.stderr
+        self.words = [command, *map(str, words)]
+        full = {**os.environ, "PYTHONPATH": str(path), **environment}
+        done = subprocess.run([TIDEMARK, *self.words], capture_output=True, text=True, cwd=folder, env=full, check=False, timeout=most)
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
         self.seconds = time.monotonic() - begun
 
     def check(self, holds, what):
         checks[0] += 1
         if not holds:
-            sys.exit(f"FAILED: {what}: exec {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
+            sys.exit(f"FAILED: {what}: {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
 
     def ends(self, code, *texts):
         self.check(self.code == code, f"exit code {code}")
@@ -36,7 +38,7 @@ class Said:
     def refuses(self, *texts):
         """A mistake: exit code 2 and one line."""
         self.ends(2, *texts)
-        self.check(self.err.startswith("error: exec: ") and self.err.count("\n") == 1 and not self.out, "one line alone")
+        self.check(self.err.startswith(f"error: {self.words[0]}: ") and self.err.count("\n") == 1 and not self.out, "one line alone")
 
 
 def python(text, *flags, **more):

@@ -1,17 +1,18 @@
 """What the tests of `tidemark fit` share: TIDEMARK SITE CASE are their arguments."""
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-TIDEMARK, SITE, CASE = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), sys.argv[3]
-FOLDER = Path(tempfile.mkdtemp())
-MIB = 1 << 20
+sys.path.append(str(Path(__file__).parents[2] / "exec" / "testing"))
+import said as of_exec  # noqa: E402
+from said import CASE, FOLDER, MIB, SITE  # noqa: E402, F401
+
+TIDEMARK = Path(of_exec.TIDEMARK)
 (FOLDER / "tmp").mkdir()
-ENVIRONMENT = {**os.environ, "TMPDIR": str(FOLDER / "tmp"), "PYTHONPATH": str(SITE), "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(FOLDER / "cache")}
+OWN = {"TMPDIR": str(FOLDER / "tmp"), "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(FOLDER / "cache")}
+ENVIRONMENT = {**os.environ, **OWN, "PYTHONPATH": SITE}
 
 # A step has 8 MiB of parameters, gradients and two states of the optimizer each, and activations of 4 MiB a row of the batch.
 TRAIN = """
@@ -59,28 +60,17 @@ for _ in range(4):
 """
 
 
-class Said:
-    """One call of the command."""
+class Said(of_exec.Said):
+    """One call of the command; its answers are on stdout."""
 
     def __init__(self, *words, command="fit", **more):
-        self.command, self.words = command, [str(word) for word in words]
-        environment = {**ENVIRONMENT, **more}
-        done = subprocess.run([TIDEMARK, command, *self.words], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=500, check=False)
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
-
-    def check(self, holds, what):
-        if not holds:
-            sys.exit(f"FAILED: {what}: {self.command} {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
+        super().__init__(*words, command=command, folder=FOLDER, most=500, **{**OWN, **more})
 
     def ends(self, code, *texts):
-        self.check(self.code == code, f"no exit code {code}")
+        super().ends(code)
         for text in texts:
             self.check(text in self.out + self.err, f"no {text!r}")
         return self
-
-    def refuses(self, *texts):
-        self.ends(2, *texts)
-        self.check(len(self.err.strip().splitlines()) == 1 and self.err.startswith(f"error: {self.command}: "), "one line of error")
 
 
 def script(name, text):
@@ -98,8 +88,7 @@ def fit(*words, **more):
 def exec_peaks(gpu, capacity, *command, **more):
     """Exit code and peaks of a run of `tidemark exec`."""
     out = FOLDER / f"exec{time.monotonic_ns()}.json"
-    subprocess.run([TIDEMARK, "exec", "--gpu", gpu, "--capacity", str(capacity), "--out", out, "--", *map(str, command)], cwd=FOLDER,
-                   env={**ENVIRONMENT, **more}, capture_output=True, check=False)
+    Said("--gpu", gpu, "--capacity", capacity, "--out", out, "--", *command, command="exec", **more)
     (trial,) = json.loads(out.read_text())["trials"]
     program = trial["program"]
     device, = program["ranks"][0]["devices"]
