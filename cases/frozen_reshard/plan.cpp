@@ -317,9 +317,7 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
   };
   for (const auto& m : expected.moments) {
     add(accounted_at(m.name, Statistic::allocated, m.allocated), m.allocated, 0);
-    if (clocked) continue;
-    all.push_back(accounted_at(m.name, Statistic::requested, m.active));
-    all.push_back(replayed_at(m.name, Statistic::allocated, m.bytes));
+    if (!clocked) all.push_back(accounted_at(m.name, Statistic::requested, m.active));
   }
   for (const auto& [phase, extents] : expected.predicted.phases) {
     if (control || phase == "zero_grad") continue;

@@ -152,10 +152,4 @@ Expectation replayed(Statistic statistic, const std::string& phase, bool at_end,
           .basis = Basis::replay};
 }
 
-Expectation replayed_at(const std::string& moment, Statistic statistic, Bytes bytes) {
-  auto one = replayed(statistic, "", false, bytes);
-  one.moment = moment;
-  return one;
-}
-
 }  // namespace tidemark

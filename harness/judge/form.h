@@ -101,7 +101,5 @@ std::vector<Expectation> replayed(const std::string& phase, const Extents& exten
   }
   return all;
 }
-/// Expectation of a named moment: trajectory/replay/<moment>.
-Expectation replayed_at(const std::string& moment, Statistic statistic, Bytes bytes);
 
 }  // namespace tidemark

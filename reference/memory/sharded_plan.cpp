@@ -53,8 +53,7 @@ void ShardedPlan::call(const char* what, std::size_t unit) {
   expected_.calls.push_back({what, unit_name(unit)});
 }
 void ShardedPlan::moment(const std::string& name) {
-  expected_.moments.push_back(
-      {name + suffix_, memory_.allocated.current, memory_.allocated_now(), memory_.active_now()});
+  expected_.moments.push_back({name + suffix_, memory_.allocated_now(), memory_.active_now()});
 }
 
 std::vector<std::int64_t> ShardedPlan::chunks(const Unit& unit, std::int64_t element) {

@@ -23,7 +23,6 @@ struct ShardedPrediction {
   Predicted predicted;
   struct Residency {
     std::string name;
-    std::int64_t bytes = 0;  // allocated
     Account allocated, active;
   };
   std::vector<Residency> moments;  // a unit's backward begins; backward ends, before the catch-all
