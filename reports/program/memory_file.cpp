@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -71,6 +72,29 @@ FIELDS(HighestPeak, schedule, device, ooms, left, pictures, growths, unreadable)
 
 #undef FIELDS
 
+namespace {
+
+/// Whether places and moments are those that the picture has.
+bool is_whole(const Picture& one) {
+  const std::size_t moments = one.events.size();
+  return one.reserved.size() == moments && one.peak < std::max<std::size_t>(moments, 1) &&
+         one.whole_from <= moments &&
+         std::ranges::all_of(one.blocks,
+                             [&](const Picture::Block& block) {
+                               return block.place < one.places.size() &&
+                                      block.from <= block.waits && block.waits <= block.until &&
+                                      block.until <= moments;
+                             }) &&
+         std::ranges::all_of(one.phases,
+                             [&](const Picture::Phase& phase) {
+                               return phase.from <= phase.to && phase.to <= moments;
+                             }) &&
+         std::ranges::all_of(one.left_steps,
+                             [&](const auto& step) { return step.second <= moments; });
+}
+
+}  // namespace
+
 std::string memory_file(const HighestPeak& peak) {
   nlohmann::json all = peak;
   all["schema"] = "tidemark/memory";
@@ -91,6 +115,8 @@ HighestPeak read_memory(const std::filesystem::path& path) {
     if (all.at("version").get<int>() != kMemoryVersion)
       throw refuse("is of another version of tidemark");
     HighestPeak out = all.get<HighestPeak>();
+    if (!std::ranges::all_of(out.pictures, is_whole))
+      throw refuse("has a picture whose blocks lie outside of it");
     out.folder = path.parent_path();
     if (const std::string name = all.at("snapshot"); !name.empty()) out.file = out.folder / name;
     return out;

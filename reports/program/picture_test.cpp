@@ -116,6 +116,12 @@ TEST(Memory, ThePageIsWrittenAgainWithoutTheSnapshots) {
     const Report report = read_report(entry.path());
     rerender_programs(entry.path(), report);
     EXPECT_EQ(read_bytes(page), before) << entry.path();
+    auto edited = nlohmann::json::parse(*gunzip(read_bytes(memory)));
+    if (!edited["pictures"].empty()) {
+      edited["pictures"][0]["blocks"][0][0] = 1'000'000;
+      std::ofstream(memory) << gzip(edited.dump());
+      EXPECT_THROW(rerender_programs(entry.path(), report), std::runtime_error);
+    }
     std::ofstream(memory) << gzip(R"({"version": 1, "schedule": "lagging"})");
     EXPECT_THAT([&] { rerender_programs(entry.path(), report); },
                 testing::ThrowsMessage<std::runtime_error>(testing::AllOf(
