@@ -17,7 +17,6 @@ using TraceEntry = recorder::AllocatorEntry;
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 std::atomic<const char*> category_now{"activations"};
-std::atomic<AllocatorTrace*> of_step{nullptr};
 
 // The record's actions are in PyTorch's order; a snapshot of the allocator is none of them.
 static_assert(TraceEntry::ALLOC == static_cast<int>(AllocatorAction::alloc) &&
@@ -26,13 +25,15 @@ AllocatorAction action_of(TraceEntry::Action action) {
   return action == TraceEntry::OOM ? AllocatorAction::oom : static_cast<AllocatorAction>(action);
 }
 
+AllocatorTrace* current_trace() { return dynamic_cast<AllocatorTrace*>(recorder::following()); }
+
 }  // namespace
 
 const char* current_category() { return category_now; }
 void set_current_category(const char* name) { category_now = name; }
 
 void change_category(const at::Tensor& tensor, const char* category) {
-  AllocatorTrace* trace = of_step;
+  AllocatorTrace* trace = current_trace();
   if (trace == nullptr) return;
   trace->settle_now();
   const std::lock_guard lock(trace->mutex);
@@ -40,21 +41,17 @@ void change_category(const at::Tensor& tensor, const char* category) {
 }
 
 void on_returned(const at::Tensor& tensor) {
-  if (AllocatorTrace* trace = of_step) trace->describe(tensor);
+  if (AllocatorTrace* trace = current_trace()) trace->describe(tensor);
 }
 
 AllocatorTrace::AllocatorTrace(int device) : device_(device) {
   static_cast<void>(ops_[""]);  // place 0: none
   if (recorder::stats_of(static_cast<std::size_t>(device)).reserved_bytes[0].current != 0)
     take_stock();
-  of_step = this;
   recorder::follow(this);
 }
 
-AllocatorTrace::~AllocatorTrace() {
-  recorder::follow(nullptr);
-  of_step = nullptr;
-}
+AllocatorTrace::~AllocatorTrace() { recorder::follow(nullptr); }
 
 // Reads the blocks that existed before this trace, from a snapshot.
 void AllocatorTrace::take_stock() {

@@ -18,6 +18,10 @@ constexpr const char* kHolder = "holder";  // kinds of labels that are none of a
 constexpr const char* kCycle = "cycle of references";
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
+bool is_of_holder(const TensorLabel& label) {
+  return label.kind == kHolder || label.kind == kCycle;
+}
+
 std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
   const auto& frames = snapshot.stacks[event.stack];
   if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
@@ -104,7 +108,7 @@ void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
   each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
-    if (label.kind == kHolder || label.kind == kCycle) return;
+    if (is_of_holder(label)) return;
     BlockLabel& known = out[block];
     if (known.kind != label.kind) known = {label.kind, {}};
     known.names.insert(label.name);
@@ -121,8 +125,7 @@ std::string Holder::text() const {
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
   HolderOf out;
   each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
-    if (label.kind == kHolder || label.kind == kCycle)
-      out[block] = {label.name, label.kind == kCycle};
+    if (is_of_holder(label)) out[block] = {label.name, label.kind == kCycle};
   });
   return out;
 }

@@ -34,7 +34,7 @@ bool are_set(const std::uint32_t* words, std::size_t count) {
 }  // namespace
 
 cudaError_t write_value(StreamHandle stream, void* to, std::uint32_t value) {
-  std::atomic_thread_fence(std::memory_order_release);  // whoever sees it sees what came before
+  std::atomic_thread_fence(std::memory_order_release);  // its readers see what came before
   return fill(to, value, sizeof value, Rectangle{.width = sizeof value}, stream, Waiting::async);
 }
 

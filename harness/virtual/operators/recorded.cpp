@@ -13,15 +13,17 @@
 namespace tidemark::operators {
 namespace {
 
-int launch_recorded(void* recorded) {
+int launch_recorded(void* recorded, const char* what) {
   try {
     static_cast<Recorded*>(recorded)->launch();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tidemark: a CUDA graph failed: %s\n", error.what());
+    std::fprintf(stderr, "tidemark: %s failed: %s\n", what, error.what());
     return 1;
   }
 }
+
+void destroy(void* recorded) { delete static_cast<Recorded*>(recorded); }
 
 c10::IValue alias_for_later(const c10::IValue& value, bool by_memory) {
   if (!by_memory && value.isTensor() && value.toTensor().defined() && value.toTensor().is_cpu())
@@ -87,10 +89,21 @@ void Recorded::compute() {
 }
 
 bool Recorded::keep(std::unique_ptr<Recorded>& recorded) {
-  const auto destroy = [](void* one) { delete static_cast<Recorded*>(one); };
-  if (device.capture_effect(&launch_recorded, recorded.get(), destroy) == 0) return false;
+  const auto run = [](void* one) { return launch_recorded(one, "a CUDA graph"); };
+  if (device.capture_effect(run, recorded.get(), &destroy) == 0) return false;
   recorded.release();
   return true;
+}
+
+void Recorded::await(std::unique_ptr<Recorded> recorded, const at::Tensor& signals) {
+  const auto run = [](void* one) {
+    return launch_recorded(one, "a product that waited for signals");
+  };
+  const std::string name = recorded->name_;
+  device.run_when_signalled(c10::cuda::getCurrentCUDAStream(signals.device().index()).stream(),
+                            static_cast<const std::uint32_t*>(signals.const_data_ptr()),
+                            static_cast<std::size_t>(signals.numel()), name.c_str(), run,
+                            recorded.release(), &destroy);
 }
 
 }  // namespace tidemark::operators

@@ -40,6 +40,9 @@ class Recorded {
 
   /// Gives it to the graph that the thread's operator was captured into; false where there is none.
   static bool keep(std::unique_ptr<Recorded>& recorded);
+  /// Puts it into the current stream of the signals' device, where it is launched when all signals
+  /// are set.
+  static void await(std::unique_ptr<Recorded> recorded, const at::Tensor& signals);
 
  private:
   void compute();

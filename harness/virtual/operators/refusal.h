@@ -1,4 +1,5 @@
-// Refusals of the operator layer: an answer that nobody computed is an error by name.
+// Refusals of the operator layer: errors that name the operator, in place of values that were
+// never computed.
 #pragma once
 
 #include <c10/util/Exception.h>

@@ -1,9 +1,6 @@
 // A product whose kernel waits for its operand: chunks of rows, each with a signal that another
 // stream sets when it has brought the rows (fused_all_gather_matmul of symmetric memory). The
 // calling thread goes on meanwhile, since its later calls set the signals.
-#include <c10/cuda/CUDAStream.h>
-
-#include <cstdio>
 #include <memory>
 
 #include "harness/virtual/operators/compositions.h"
@@ -19,16 +16,6 @@ namespace {
 
 // _async_input_mm(a, b, a_chunk_signals, a_chunk_pivot): the pivot is the chunk that comes first.
 void product(HostCall& call) { give(call, at::mm(tensor_at(call, 0), tensor_at(call, 1))); }
-
-int compute(void* recorded) {
-  try {
-    static_cast<Recorded*>(recorded)->launch();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "tidemark: a product that waited for signals failed: %s\n", error.what());
-    return 1;
-  }
-}
 
 }  // namespace
 
@@ -48,14 +35,9 @@ Kernel signalled_matmul_kernel(const c10::OperatorHandle& op, Original original)
       call.run(original);
       bracket.bytes += signature.result_bytes(call.last(signature.returns));
     }
-    const at::Tensor& signals = arguments[2].toTensor();
-    auto recorded = std::make_unique<Recorded>(call.op, signature, product, arguments,
-                                               call.values(signature.returns), std::nullopt);
-    device.run_when_signalled(c10::cuda::getCurrentCUDAStream(device_of(arguments)).stream(),
-                              static_cast<const std::uint32_t*>(signals.const_data_ptr()),
-                              static_cast<std::size_t>(signals.numel()), signature.name.c_str(),
-                              &compute, recorded.release(),
-                              [](void* one) { delete static_cast<Recorded*>(one); });
+    Recorded::await(std::make_unique<Recorded>(call.op, signature, product, arguments,
+                                               call.values(signature.returns), std::nullopt),
+                    arguments[2].toTensor());
   });
 }
 
