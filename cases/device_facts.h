@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "harness/scenario.h"
 #include "reference/memory/replay.h"
 
 // Declared here because ATen's header of these wants headers that the set-up does not bring
@@ -29,10 +30,19 @@ inline reference::DeviceFacts current_device_facts() {
           .placement = reference::placement_named(placement ? placement : "")};
 }
 
-/// Why the plans do not follow attention in bf16 with heads of `head` elements on the current
-/// device, or empty: PyTorch takes flash attention for training where it has its backward
-/// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
-inline std::string without_flash_attention(std::int64_t head) {
+/// Why the plans do not follow attention at the trial's hidden, heads, kv_heads and precision on
+/// the current device, or empty: PyTorch takes flash attention for training in bf16 where it has
+/// its backward (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+inline std::string without_attention(const Trial& trial) {
+  const auto hidden = trial["hidden"], heads = trial["heads"], kv = trial["kv_heads"];
+  const auto head = hidden / heads;
+  if (heads % kv != 0)
+    return "heads=" + std::to_string(heads) +
+           " is not a multiple of kv_heads=" + std::to_string(kv);
+  if (hidden % heads != 0 || head % 8 != 0 || head > 256)
+    return "a head has hidden / heads elements, a multiple of 8 and at most 256, not " +
+           std::to_string(hidden) + " / " + std::to_string(heads) + "; set hidden or heads";
+  if (trial["precision"] == 0) return "";
   int device = 0, major = 0, minor = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);

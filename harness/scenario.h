@@ -160,6 +160,9 @@ struct Scenario {
   std::function<std::string(const Trial&, const Variant&, int rank)> unseen = {};
   /// Further verdicts on a rank's record, of any variant: order of calls, counts, cost. Optional.
   std::function<std::vector<Verdict>(const Trial&, const Variant&, const RankRecord&)> inspect = {};
+  /// Requested bytes that each step of this variant adds to those that its rank holds. Optional:
+  /// without it, or where it is "0", a step must end with what it began with.
+  std::function<Formula(const Trial&, const Variant&, int rank)> leak = {};
   std::function<Oracle(const Trial&)> reference;
 };
 

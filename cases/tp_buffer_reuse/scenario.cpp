@@ -113,19 +113,11 @@ std::string unfit(const Trial& trial) {
              std::to_string(trial.ranks) + " ranks; set a multiple";
     }
   }
-  if (trial["heads"] % trial["kv_heads"] != 0) {
-    return "heads=" + std::to_string(trial["heads"]) +
-           " is not a multiple of kv_heads=" + std::to_string(trial["kv_heads"]);
-  }
-  const Dimensions d(trial);
-  if (d.hidden % d.heads != 0 || d.head() % 8 != 0 || d.head() > 256)
-    return "a head has hidden / heads elements, a multiple of 8 and at most 256; set hidden or "
-           "heads";
-  if (d.shard_rows() > 65536) {
-    return "a rank gets " + std::to_string(d.shard_rows()) +
+  if (const auto rows = Dimensions(trial).shard_rows(); rows > 65536) {
+    return "a rank gets " + std::to_string(rows) +
            " rows, of at most 65536; set a smaller sequence or microbatch";
   }
-  return d.bf16 ? without_flash_attention(d.head()) : "";
+  return without_attention(trial);
 }
 
 Params size(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, std::int64_t heads,

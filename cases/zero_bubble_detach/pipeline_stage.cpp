@@ -1,7 +1,5 @@
 #include "cases/zero_bubble_detach/pipeline_stage.h"
 
-#include <ATen/ATen.h>
-
 #include "cases/zero_bubble_detach/stage_model.h"
 #include "harness/measure/allocator_trace.h"
 #include "harness/parallel/run_backward.h"
@@ -104,22 +102,10 @@ void PipelineStage::weight(int microbatch) {
   passed(microbatch);
 }
 
-at::Tensor PipelineStage::mean_loss() const {
+std::vector<at::Tensor> PipelineStage::without_graph(const std::map<int, at::Tensor>& kept) {
   std::vector<at::Tensor> all;
-  for (const auto& [microbatch, loss] : losses_) all.push_back(loss.detach());
-  return at::stack(all).mean();
-}
-
-void PipelineStage::merge_outputs() {
-  losses_.clear();
-  std::vector<at::Tensor> all;
-  for (const auto& [microbatch, output] : outputs_) all.push_back(output.detach());
-  at::cat(all);
-}
-
-void PipelineStage::begin_step() {
-  outputs_.clear();
-  returned_.clear();
+  for (const auto& [microbatch, tensor] : kept) all.push_back(tensor.detach());
+  return all;
 }
 
 void PipelineStage::end_step() {

@@ -6,7 +6,7 @@
 // holds its graph, and with it what the passes have not released.
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <ATen/ATen.h>
 
 #include <map>
 #include <memory>
@@ -36,11 +36,14 @@ class PipelineStage {
   void weight(int microbatch);
 
   /// Drops the outputs that the step before left.
-  void begin_step();
+  void begin_step() { outputs_.clear(), returned_.clear(); }
   /// Mean over the microbatches; the last stage only, before the step ends.
-  at::Tensor mean_loss() const;
+  at::Tensor mean_loss() const { return at::stack(without_graph(losses_)).mean(); }
   /// Makes one tensor of all outputs, when it has dropped the losses; the last stage only.
-  void merge_outputs();
+  void merge_outputs() {
+    losses_.clear();
+    at::cat(without_graph(outputs_));
+  }
   /// Outputs, losses and gradients of inputs go; where hooks were not cleaned their cycles are
   /// collected, as a garbage collector would sooner or later.
   void end_step();
@@ -52,6 +55,7 @@ class PipelineStage {
     torch::autograd::Edge start;  // of the backward; the input pass drops it
     ParameterGroups groups;
   };
+  static std::vector<at::Tensor> without_graph(const std::map<int, at::Tensor>& kept);
   at::Tensor root_gradient(const at::Tensor& gradient) const;
   /// After the last pass.
   void passed(int microbatch);

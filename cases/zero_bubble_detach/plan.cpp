@@ -156,7 +156,9 @@ std::vector<Expectation> replay_once(const Trial& trial, const StagePolicy& poli
 
 }  // namespace
 
-Formula leak(const Trial& trial, const StagePolicy& policy, int rank) {
+Formula leak(const Trial& trial, const Variant& variant, int rank) {
+  const auto& policy = variants()[variant.name];
+  if (!policy.backward_cycle) return {"0", {}};
   RankPlan plan(trial, policy, rank, current_device_facts());
   const auto before = plan.run(/*steps=*/1).accounts.at("optimizer").active;
   auto added = plan.run(/*steps=*/1).accounts.at("optimizer").active;

@@ -64,7 +64,9 @@ class StagePlan {
   void drop_losses() { losses_.clear(); }
   /// Outputs, losses and gradients of inputs go, and the cycles of hooks that were not cleaned.
   void end_step();
-  void zero_gradients();
+  void zero_gradients() {
+    for (auto& parameter : parameters_) parameter->gradient.reset();
+  }
   const StagePlace& place() const { return place_; }
 
  private:
@@ -91,7 +93,7 @@ class StagePlan {
   /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
   Tensor kept(int microbatch, const Tensor& gradient, bool whole);
   void collect();
-  Tensor root_gradient(const Tensor& gradient);
+  Tensor root_gradient(const Tensor& own) { return own ? own : autograd_.make({4, "loss"}); }
 
   Autograd& autograd_;
   LanguageModel& model_;

@@ -40,10 +40,6 @@ Tensor StagePlan::forward(int microbatch, const Tensor& input) {
   return alias(output);
 }
 
-Tensor StagePlan::root_gradient(const Tensor& gradient) {
-  return gradient ? gradient : autograd_.make({4, "loss"});
-}
-
 Tensor StagePlan::backward(int microbatch, const Tensor& gradient) {
   const UnderWay one = std::move(under_way_.extract(microbatch).mapped());
   autograd_.run({one.start}, {root_gradient(gradient)}, {}, false);
@@ -185,10 +181,6 @@ void StagePlan::collect() {
     group->node.reset();
     group->gradient.reset();
   }
-}
-
-void StagePlan::zero_gradients() {
-  for (auto& parameter : parameters_) parameter->gradient.reset();
 }
 
 }  // namespace tidemark::zero_bubble_detach

@@ -127,7 +127,7 @@ inline constexpr const char* kFormed =
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 /// Requested bytes that every step adds to what the rank holds, where cycles are never collected:
 /// the account of the replay. "0" where there are none.
-Formula leak(const Trial& trial, const StagePolicy& policy, int rank);
+Formula leak(const Trial& trial, const Variant& variant, int rank);
 
 Oracle oracle(const Trial& trial);
 

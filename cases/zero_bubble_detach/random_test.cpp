@@ -37,7 +37,7 @@ RandomTrials random_trials() {
                                  {"memory/account/requested/pipeline", 6},
                                  {"memory/form/requested/pipeline", 0.05},
                                  {"trajectory", 9 * 5},
-                                 {"leak", 0.15}},
+                                 {"rest/leak", 0.15}},
                     .races = 0,  // the trials of the sizes look for them
                     .controls = false}};
 }

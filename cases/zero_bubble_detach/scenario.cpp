@@ -90,8 +90,7 @@ const VariantTable<StagePolicy>& variants() {
 namespace {
 
 /// order/schedule and cost/recomputed_blocks: the actions of the last step are the schedule's, and
-/// checkpointed blocks were run again as often as the passes need. Of the baseline that never
-/// collects its cycles leak/requested/end besides: what the last step adds.
+/// checkpointed blocks were run again as often as the passes need.
 std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const RankRecord& record) {
   const Sizes z(trial);
   const auto schedule = schedule_of(trial);
@@ -117,20 +116,10 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
     else
       found.push_back(call);
   }
-  std::vector<Verdict> verdicts{
-      in_order("order/schedule", expected, found,
-               std::string("actions that are not those of ") + name_of(schedule.kind)),
-      counted("cost/recomputed_blocks", blocks, measured, "blocks",
-              "once a full or an input pass, once a run of the engine in a weight pass")};
-  if (!policy.backward_cycle) return verdicts;
-  const auto at_end = [](const Step& step) { return step.phases.back()[Statistic::requested].end; };
-  auto& leaked = verdicts.emplace_back();
-  leaked.name = "leak/requested/end";
-  leaked.why = "one step does not show it";
-  if (const auto& steps = record.steps; steps.size() > 1)
-    leaked = equal(leaked.name, leak(trial, policy, record.rank),
-                   static_cast<double>(at_end(steps.back()) - at_end(steps.end()[-2])), "bytes");
-  return verdicts;
+  return {in_order("order/schedule", expected, found,
+                   std::string("actions that are not those of ") + name_of(schedule.kind)),
+          counted("cost/recomputed_blocks", blocks, measured, "blocks",
+                  "once a full or an input pass, once a run of the engine in a weight pass")};
 }
 
 std::string unfit(const Trial& trial) {
@@ -146,18 +135,10 @@ std::string unfit(const Trial& trial) {
   if (trial["norm"] != 0 && trial["precision"] == 0)
     return "norms are written out in floats where activations are narrower: set precision=bf16 or "
            "norm=fused";
-  const auto heads = trial["heads"], kv = trial["kv_heads"], hidden = trial["hidden"];
-  if (trial["block"] == 0 && (hidden % heads != 0 || hidden / heads % 8 != 0 ||
-                              hidden / heads > 256 || kv > heads || heads % kv != 0))
-    return "attention's kernels take heads of a multiple of 8 up to 256 elements, in equal groups: "
-           "not hidden " +
-           std::to_string(hidden) + " in " + std::to_string(heads) + " heads, " +
-           std::to_string(kv) + " of keys and values";
   if (trial["block"] == 0 && trial["sequence"] == 1 && trial.mode == Mode::math)
     return "sequence=1: a token that attends to itself alone gives queries and keys no gradient "
            "but rounding, so numbers prove nothing; set sequence=2 or more, or --mode shapes";
-  return trial["block"] == 0 && trial["precision"] != 0 ? without_flash_attention(hidden / heads)
-                                                        : "";
+  return trial["block"] == 0 ? without_attention(trial) : "";
 }
 
 // If no backward is split, a wrong fix has nothing to break.
@@ -315,6 +296,7 @@ Scenario zero_bubble_detach_scenario() {
   s.symbols = symbols();
   s.replay = replay;
   s.inspect = inspect;
+  s.leak = leak;
   s.reference = oracle;
   return s;
 }

@@ -86,35 +86,6 @@ void remove_hook(const ParameterGroup& group) {
   });
 }
 
-}  // namespace
-
-InputGradient backward_input(const Edge& root, const at::Tensor& root_gradient,
-                             const at::Tensor& input, const std::vector<at::Tensor>& parameters,
-                             InputPass pass) {
-  const Edge end = gradient_edge(input);
-  edge_list accumulators;  // they live as long as these
-  std::vector<Node*> nodes, unused;
-  for (const auto& parameter : parameters)
-    nodes.push_back(accumulators.emplace_back(gradient_edge(parameter)).function.get());
-  InputGradient result;
-  result.groups = split(root.function.get(), end.function.get(), nodes, unused);
-  for (auto& group : result.groups)
-    group->intermediate->add_pre_hook(std::make_unique<TakeDown>(group));
-  try {
-    result.gradient = run_backward({root}, {root_gradient}, {end}, {.keep_graph = true})[0];
-  } catch (...) {  // out of memory, say: the cycles would keep the graph for ever
-    collect(result.groups);
-    throw;
-  }
-  if (pass.clean_hooks)
-    for (const auto& group : result.groups) remove_hook(*group);
-  if (pass.release)
-    for (Node* node : unused) node->release_variables();
-  return result;
-}
-
-namespace {
-
 /// Returns the gradients. `copy`: of the run before.
 variable_list run_task(const std::vector<at::Tensor>& parameters, const ParameterGroups& groups,
                        const WeightPass& pass, at::Tensor& copy) {
@@ -156,6 +127,31 @@ variable_list run_task(const std::vector<at::Tensor>& parameters, const Paramete
 }
 
 }  // namespace
+
+InputGradient backward_input(const Edge& root, const at::Tensor& root_gradient,
+                             const at::Tensor& input, const std::vector<at::Tensor>& parameters,
+                             InputPass pass) {
+  const Edge end = gradient_edge(input);
+  edge_list accumulators;  // they live as long as these
+  std::vector<Node*> nodes, unused;
+  for (const auto& parameter : parameters)
+    nodes.push_back(accumulators.emplace_back(gradient_edge(parameter)).function.get());
+  InputGradient result;
+  result.groups = split(root.function.get(), end.function.get(), nodes, unused);
+  for (auto& group : result.groups)
+    group->intermediate->add_pre_hook(std::make_unique<TakeDown>(group));
+  try {
+    result.gradient = run_backward({root}, {root_gradient}, {end}, {.keep_graph = true})[0];
+  } catch (...) {  // out of memory, say: the cycles would keep the graph for ever
+    collect(result.groups);
+    throw;
+  }
+  if (pass.clean_hooks)
+    for (const auto& group : result.groups) remove_hook(*group);
+  if (pass.release)
+    for (Node* node : unused) node->release_variables();
+  return result;
+}
 
 void backward_weight(const std::vector<at::Tensor>& parameters, ParameterGroups groups,
                      WeightPass pass, const std::vector<std::int64_t>& tasks) {

@@ -89,6 +89,13 @@ struct Judge {
   }
 
   std::vector<Verdict> rest(const RankResult& seen) const {
+    if (scenario.leak) {
+      const Formula leak = scenario.leak(trial, *seen.variant, seen.record.rank);
+      if (leak.text != "0")
+        return {tidemark::equal(
+            "rest/leak", leak,
+            static_cast<double>(seen.record.rest_after - seen.record.rest_before), "bytes")};
+    }
     std::vector<Verdict> verdicts;
     auto before = static_cast<double>(seen.record.rest_before);
     verdicts.push_back(bounded("rest/held", before, before,
@@ -203,17 +210,10 @@ struct Judge {
     if (seen.variant->role != Role::baseline && baseline != nullptr)
       add(savings(trial, *baseline, forms.at(baseline), seen, forms.at(&seen)));
     add(unjudged(seen));
-    std::vector<Verdict> inspected;
-    if (scenario.inspect) inspected = scenario.inspect(trial, *seen.variant, seen.record);
-    // A baseline that leaks is judged by how much it leaks in a step instead.
-    const bool leaks =
-        seen.variant->role == Role::baseline && std::ranges::any_of(inspected, [](const auto& v) {
-          return kind_of(v) == VerdictKind::leak;
-        });
-    if (!leaks) add(rest(seen));
+    add(rest(seen));
     add(parity(seen));
     verdicts.push_back(races(seen));
-    add(std::move(inspected));
+    if (scenario.inspect) add(scenario.inspect(trial, *seen.variant, seen.record));
     for (auto& verdict : verdicts) {
       verdict.variant = seen.variant->name;
       verdict.rank = seen.record.rank;

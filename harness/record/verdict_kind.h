@@ -12,7 +12,6 @@ enum class VerdictKind {
   cost,
   failure,
   growth,
-  leak,
   memory,
   parity,
   race,
@@ -24,9 +23,8 @@ enum class VerdictKind {
 
 /// That of a verdict's name, or of the beginning of one.
 constexpr VerdictKind verdict_kind(std::string_view name) {
-  constexpr std::string_view kNames[] = {"control", "cost",   "failure",   "growth",
-                                         "leak",    "memory", "parity",    "race",
-                                         "rest",    "saving", "trajectory"};
+  constexpr std::string_view kNames[] = {"control", "cost", "failure", "growth", "memory",
+                                         "parity",  "race", "rest",    "saving", "trajectory"};
   const std::string_view first = name.substr(0, name.find('/'));
   int at = 0;
   for (const std::string_view one : kNames) {
