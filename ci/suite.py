@@ -1,7 +1,6 @@
 """Test files of PyTorch, or of a library's source distribution, on the virtual platform, counted: ci/upstream --suite CHECKOUT. A file runs in one process of
 pytest below `tidemark exec --mode math`, with ci/suite_plugin.py; a process that dies or hangs is started again with the tests that are left. The keep file has a JSON line for each file (its tests) and
 for each test (its outcome), of one torch and one tidemark. ci/suite_reasons.py says which failures are expected."""
-import json
 import os
 import random
 import re
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,13 +19,14 @@ from pathlib import Path
 import environments
 from environments import TIDEMARK, facts, stop
 from kept import Kept
+from suite_process import START, Process, Tree
 from suite_reasons import last_line, reason_of
 
 FILES = ("test/distributed/**/test_*.py", "test/test_cuda.py", "test/test_nn.py", "test/test_optim.py", "test/test_torch.py", "test/test_ops.py")
 PACKAGES = ["pytest", "expecttest", "hypothesis", "parameterized", "psutil", "packaging", "pyyaml", "setuptools<80", "scipy", "urllib3", "pulp", "huggingface_hub", "safetensors",
             'numpy<2.2; python_version < "3.13"']
-START = 600  # seconds until the first test begins: the platform is built for a new torch, and test_ops.py makes tens of thousands of tests
 FAILED = ("failed", "timed out")
+MOST_AGAIN = 20  # tests of a file that run again: each costs the start of a process
 HEAD = ("| file | tests | run | passed | failed | skipped | timed out | passed of those not skipped | extrapolated |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
 
 
@@ -82,88 +81,6 @@ class Place:
             "HF_HUB_OFFLINE": "1", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(max(300, self.limit)),
             "TIDEMARK_SUITE_EVENTS": str(self.scratch / "events"), "TIDEMARK_SUITE_WANTED": str(self.scratch / "wanted"),
             **dict(self.variables(file))})
-
-
-class Tree:
-    """A process with all that it starts, which is found by a variable of the environment and killed at the end, whatever its group or parent is."""
-
-    def __init__(self, command, scratch, environment):
-        self.mark, self.log = f"TIDEMARK_SUITE_TREE={uuid.uuid4()}", scratch / "log"
-        name, _, value = self.mark.partition("=")
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=scratch, start_new_session=True,
-                                            env={**os.environ, **environment, name: value})
-        Path(f"/proc/{self.process.pid}/oom_score_adj").write_text("1000")  # a test that takes all memory ends itself and nothing else
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for _ in range(200):  # a process that is killed may have started another one
-            members = self.members()
-            for member in members:
-                try:
-                    os.kill(member, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            self.process.poll()
-            if not members:
-                break
-            time.sleep(0.05)
-        self.process.kill()
-        self.process.wait()
-
-    def members(self):
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-            except OSError:
-                pass  # it has ended, or is another user's
-        return found
-
-    def ending(self):
-        """How the process has ended, with the last words of its log."""
-        code = self.process.poll()
-        if code is None:
-            return self.words("did not end")
-        number = -code if code < 0 else code - 128 if code > 128 else 0
-        named = number in set(signal.Signals)
-        return self.words(f"was ended by {signal.Signals(number).name}" if named else f"ended with {code}")
-
-    def words(self, how):
-        lines = [line for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip() and not line.startswith(("tidemark: ", "rank "))]
-        return "\n".join([*lines[-40:], f"Error: the process {how}"])
-
-
-@dataclass
-class Process:
-    """One process of pytest: the events that its plugin writes, and its end."""
-    flight: str = ""  # the unit that has begun and not ended
-    late: bool = False
-    ending: str = ""
-
-    def events(self, place, file, words, left):
-        """Yields the end of each unit of `left`, and takes it out, until the process ends, none is left or one takes longer than the limit."""
-        path = place.scratch / "events"
-        path.write_text("")
-        with path.open(encoding="utf-8") as events, place.started(file, words) as tree:
-            half, since, limit = "", time.monotonic(), max(START, place.limit)
-            while left:
-                ended = tree.process.poll() is not None
-                *lines, half = (half + events.read()).split("\n")
-                for event in map(json.loads, lines):
-                    since, limit = time.monotonic(), place.limit
-                    self.flight = "" if "outcome" in event else event["unit"]
-                    if "outcome" in event and event["unit"] in left:
-                        left.remove(event["unit"])
-                        yield event
-                self.late = time.monotonic() - since > limit
-                if ended or self.late:
-                    break
-                time.sleep(0.1)
-            self.ending = tree.words(f"did not end within {limit} s") if self.late else tree.ending()
 
 
 def outcomes(place, file, words, units):
@@ -222,9 +139,23 @@ def run_file(place, keep, file, chosen):
         def words(of_left):
             (place.scratch / "wanted").write_text("\n".join(of_left), encoding="utf-8")
             return pytest(place, place.checkout / file)
-        found = outcomes(place, file, words, left)
+        found = tried_again(place, file, words, outcomes(place, file, words, left))
     for event in found:
-        keep.add(test=event["unit"], outcome=event["outcome"], why=event.get("why", ""), seconds=event.get("seconds", 0))
+        keep.add(test=event["unit"], outcome=event["outcome"], why=event.get("why", ""), seconds=event.get("seconds", 0), again=event.get("again", False))
+
+
+def tried_again(place, file, words, found):
+    """The outcomes, where each test that has failed runs once more by itself in a new process, as test/run_test.py of PyTorch does it: a test before it in the
+    process may have left something. Where many have failed, none does."""
+    failed = []
+    for event in found:
+        if event["outcome"] == "failed":
+            failed.append(event)
+        else:
+            yield event
+    for event in failed:
+        again = next(outcomes(place, file, words, [event["unit"]])) if len(failed) <= MOST_AGAIN else event
+        yield {**again, "again": True} if again["outcome"] == "passed" else event
 
 
 def ended(place, file, *words):
@@ -299,6 +230,8 @@ def counted(place, keep, chosen, report):
         failed += [entry for entry in entries if entry["outcome"] in FAILED]
         report.add_tests(file, keep.key["torch"], place.devices(file), [verdict(entry) for entry in entries])
     print(everything.row("all of these files"))
+    if again := [test for tests in chosen.values() for test in tests if keep.outcomes[test].get("again")]:
+        print(f"\n{len(again)} passed by themselves in a new process and had failed behind other tests: {', '.join(again)}")
     return failed
 
 

@@ -32,8 +32,6 @@ REASONS = (
            test=r"::test_(cudnn|cusparse)_multiple_threads_same_device$|::test_cuda_kernel_loop_overflow_large$|::test_owner_rref_forward_synchronization\d$"),
     Reason("needs a GPU's clock", "The test expects that two graphs which run at the same time spoil each other's memory; the virtual device computes one after the other.",
            test=r"::test_graph_concurrent_replay$"),
-    Reason("leaves its tensors", "The test fails where test_memory_snapshot, which leaves its tensors, has failed before; it passes alone.",
-           test=r"^test/test_cuda\.py::.*\btest_memory_(plots_free_segment_stack|snapshot_script|snapshot_with_cpp)$"),
     Reason("downloads", "The test downloads a program that draws flame graphs.", test=r"^test/test_cuda\.py::.*\btest_memory_snapshot$"),
     Reason("compiles an extension", "The test compiles an extension, which wants CUDA's toolkit.", test=r"^test/test_cuda\.py::.*\btest_mempool_with_allocator$"),
     Reason("another torch", "The test imports modules that PyTorch has since 2.12 alone; with 2.14.1 it captures its traced step as a CUDA graph, which has not been tried since "

@@ -34,6 +34,10 @@ def test_hangs():
     with open(os.environ["RAN"] + ".child", "w") as file:
         file.write(str(child.pid))
     time.sleep(1000)
+def test_leaves(): globals()["left"] = True
+def test_behind():
+    ran("behind")
+    assert "left" not in globals()
 def test_last(): ran("last")
 """
 RANKS = """import multiprocessing, sys, unittest
@@ -97,20 +101,22 @@ def test(work, upstream):
     began = time.monotonic()
     code, said, order = suite("--keep", keep, "--limit", "5", "--report", report)
     check(code == 1 and time.monotonic() - began < 100, f"it ends with 1: {code}", said)
-    for row in ("| test/distributed/test_small.py | 8 | 8 | 3 | 3 | 1 | 1 | 43 % | 3 of 7 |", "| test/distributed/deeper/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |",
+    for row in ("| test/distributed/test_small.py | 10 | 10 | 5 | 3 | 1 | 1 | 56 % | 5 of 9 |", "| test/distributed/deeper/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |",
                 "| test/distributed/test_broken.py | 1 | 1 | 0 | 1 | 0 | 0 | 0 % | 0 of 1 |", "| test/distributed/test_leaves.py | 1 | 1 | 0 | 0 | 1 | 0 |  | 0 of 0 |",
                 "| test/distributed/test_ranks.py | 3 | 3 | 1 | 1 | 1 | 0 | 50 % | 1 of 2 |", "| test/test_optim.py | 40 | 40 | 40 | 0 | 0 | 0 | 100 % | 40 of 40 |",
-                "| all of these files | 54 | 54 | 45 | 5 | 3 | 1 | 88 % | 45 of 51 |"):
+                "| all of these files | 56 | 56 | 47 | 5 | 3 | 1 | 89 % | 47 of 53 |"):
         check(row in said, f"counts: {row}", said)
     check("| downloads | 1 | expected to fail: " in said, "a cause with its reason", said)
     for words in ("test_small.py::test_wrong: ValueError: off by one", "test_killed: Error: the process was ended by SIGKILL", "test_hangs: Error: the process did not end within 5 s",
                   "nothing_of_this_name", "test_wrong_rank: ValueError: rank 1 differs", "6 failed, 5 of them without a known reason"):
         check(words in said, f"without a reason: {words}", said)
-    check(order.count("wrong") == order.count("killed") == order.count("hangs") == order.count("last") == 1, "each test runs once, also behind one that dies", str(order))
+    check(order.count("hangs") == order.count("last") == 1, "each test runs once, also behind one that dies", str(order))
+    check(order.count("wrong") == order.count("killed") == order.count("behind") == 2, "and once more by itself where it has failed", str(order))
+    check("1 passed by themselves in a new process and had failed behind other tests: test/distributed/test_small.py::test_behind" in said, "says which passed by themselves", said)
     check(not lives((work / "ran.child").read_text()), "a process that a killed test has started ends too")
     verdicts = {(trial["scenario"], verdict["name"]): verdict for trial in json.loads((report / "report.json").read_text())["trials"] for verdict in trial["verdicts"]}
     small = "test/distributed/test_small.py"
-    check(len(verdicts) == 54 and [verdicts[small, f"run/test_{name}"]["status"] for name in ("right", "wrong", "skipped", "download")] == ["pass", "fail", "skip", "skip"],
+    check(len(verdicts) == 56 and [verdicts[small, f"run/test_{name}"]["status"] for name in ("right", "wrong", "skipped", "download")] == ["pass", "fail", "skip", "skip"],
           "a verdict for each test", str(verdicts))
 
     code, again, order = suite("--keep", keep, "--limit", "5")
@@ -119,7 +125,7 @@ def test(work, upstream):
     found = next(number for number, line in enumerate(lines) if line.startswith('{"test": ') and "::test_wrong\"" in line)
     keep.write_text("\n".join([*lines[:found], *lines[found + 1:], lines[found][:40]]))  # a run that was ended within the line
     code, again, order = suite("--keep", keep, "--limit", "5")
-    check(code == 1 and order == ["wrong"] and "| 54 | 54 | 45 | 5 | 3 | 1 |" in again, f"it goes on with what is left: {order}", again)
+    check(code == 1 and order == ["wrong", "wrong"] and "| 56 | 56 | 47 | 5 | 3 | 1 |" in again, f"it goes on with what is left: {order}", again)
     check(len(keep.read_text().splitlines()) == len(lines) + 1, "the half line stays by itself")
 
     code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", work / "sample")
