@@ -246,7 +246,7 @@ TEST_F(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
   ASSERT_EQ(snapshot.traces.size(), 1u);
   ASSERT_EQ(snapshot.traces[0].size(), rank.trace.events.size());
   const TraceEvent& event = snapshot.traces[0][1];
-  EXPECT_EQ(event.action, Action::alloc);
+  EXPECT_EQ(event.action, AllocatorAction::alloc);
   EXPECT_EQ(event.size, kMiB - 12);
   EXPECT_EQ(event.stream, 1);
   const StackFrame& frame = snapshot.frames[snapshot.stacks[event.stack].at(0)];

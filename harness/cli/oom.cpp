@@ -49,7 +49,7 @@ Snapshot moment(std::int64_t device, std::size_t wanted, std::size_t device_free
     snapshot.segments.push_back(segment_of(segment));
   snapshot.traces.resize(static_cast<std::size_t>(device) + 1);
   TraceEvent event;
-  event.action = Action::oom;
+  event.action = AllocatorAction::oom;
   event.size = static_cast<std::int64_t>(wanted);
   event.device_free = static_cast<std::int64_t>(device_free);
   snapshot.traces.back().push_back(event);

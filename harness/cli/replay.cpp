@@ -19,8 +19,12 @@
 namespace tidemark {
 namespace {
 
-bool gives_back(Action a) { return a == Action::segment_free || a == Action::segment_unmap; }
-bool takes(Action a) { return a == Action::segment_alloc || a == Action::segment_map; }
+bool gives_back(AllocatorAction a) {
+  return a == AllocatorAction::segment_free || a == AllocatorAction::segment_unmap;
+}
+bool takes(AllocatorAction a) {
+  return a == AllocatorAction::segment_alloc || a == AllocatorAction::segment_map;
+}
 
 SegmentEvent as_recorded(const TraceEvent& e) { return {e.action, e.address, e.size, e.stream}; }
 
@@ -65,15 +69,15 @@ class Replay {
     if (gives_back(e.action)) return give_back(i);
     if (takes(e.action)) {
       pending_.push_back(i);
-    } else if (e.action == Action::alloc) {
+    } else if (e.action == AllocatorAction::alloc) {
       allocate(e);
-    } else if (e.action == Action::free_completed) {
+    } else if (e.action == AllocatorAction::free_completed) {
       const auto block = live_.find(e.address);
       if (block == live_.end())
         throw SnapshotError(fmt::format("event {} frees a block that is not allocated", i));
       allocator_.give(block->second);
       live_.erase(block);
-    } else if (e.action == Action::oom) {
+    } else if (e.action == AllocatorAction::oom) {
       require_no_pending();
     }
     return i + 1;

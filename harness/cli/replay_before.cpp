@@ -38,17 +38,17 @@ std::int64_t lowest(const Expandable& parts, const MemoryBefore& before,
     if (low <= e.address && e.address < high) return true;
     const Home& home = before.homes.at(i);
     if (home.known && home.pool != parts.front()->pool) return false;
-    for (; i < trace.size() && trace[i].action != Action::alloc; ++i) {
+    for (; i < trace.size() && trace[i].action != AllocatorAction::alloc; ++i) {
     }
     return i < trace.size() && (trace[i].size <= kLargestSmall) == (parts.front()->type == "small");
   };
   for (std::size_t i = 0; i < trace.size() && mapped > 0; ++i) {
     const TraceEvent& e = trace[i];
     if (e.stream != parts.front()->stream) continue;
-    if (e.action == Action::segment_map && of_this(i)) {
+    if (e.action == AllocatorAction::segment_map && of_this(i)) {
       low = std::min(low, e.address), high = std::max(high, e.address + e.size);
       mapped += e.size;
-    } else if (e.action == Action::segment_unmap && low <= e.address && e.address < high) {
+    } else if (e.action == AllocatorAction::segment_unmap && low <= e.address && e.address < high) {
       mapped -= e.size;
     }
   }

@@ -38,7 +38,8 @@ ReplayedAllocator::ReplayedAllocator(const std::vector<SnapshotSegment>& before,
     ranges.emplace_back(s.address, s.address + s.total_size);
   }
   for (const TraceEvent& e : trace) {
-    const bool takes = e.action == Action::segment_alloc || e.action == Action::segment_map;
+    const bool takes =
+        e.action == AllocatorAction::segment_alloc || e.action == AllocatorAction::segment_map;
     if (takes) ranges.emplace_back(e.address, e.address + e.size);
     if (takes || of_block(e.action)) streams.insert(e.stream);
   }
@@ -155,14 +156,16 @@ ReplayedAllocator::Areas::iterator ReplayedAllocator::mapped() {
 void ReplayedAllocator::note(const Entry& entry) {
   const auto here = static_cast<std::uintptr_t>(entry.addr_);
   const auto size = static_cast<std::int64_t>(entry.size_);
-  SegmentEvent event{
-      Action::segment_alloc, {}, size, stream_ids_.at(static_cast<cudaStream_t>(entry.stream_))};
+  SegmentEvent event{AllocatorAction::segment_alloc,
+                     {},
+                     size,
+                     stream_ids_.at(static_cast<cudaStream_t>(entry.stream_))};
   switch (entry.action_) {
     case Entry::SEGMENT_ALLOC:
       areas_[here] = {here == placed_ ? wanted_ : std::nullopt, size, current_};
       break;
     case Entry::SEGMENT_MAP:
-      event.action = Action::segment_map;
+      event.action = AllocatorAction::segment_map;
       if (const auto area = mapped(); area != areas_.end())
         area->second.mapped += size;
       else
@@ -170,15 +173,17 @@ void ReplayedAllocator::note(const Entry& entry) {
       break;
     case Entry::SEGMENT_FREE:
     case Entry::SEGMENT_UNMAP:
-      event.action =
-          entry.action_ == Entry::SEGMENT_FREE ? Action::segment_free : Action::segment_unmap;
+      event.action = entry.action_ == Entry::SEGMENT_FREE ? AllocatorAction::segment_free
+                                                          : AllocatorAction::segment_unmap;
       break;
     default:
       return;
   }
   event.address = recorded(reinterpret_cast<void*>(here));
   made_.push_back(event);
-  if (event.action == Action::segment_alloc || event.action == Action::segment_map) return;
+  if (event.action == AllocatorAction::segment_alloc ||
+      event.action == AllocatorAction::segment_map)
+    return;
   const auto area = std::prev(areas_.upper_bound(here));
   if ((area->second.mapped -= size) == 0) areas_.erase(area);
 }

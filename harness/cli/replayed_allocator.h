@@ -20,7 +20,7 @@ namespace tidemark {
 
 /// A segment that came or went, or memory of an expandable one.
 struct SegmentEvent {
-  Action action;
+  AllocatorAction action;
   std::optional<std::int64_t> address;  // none: of a segment that the recording does not have
   std::int64_t size, stream;
   auto operator<=>(const SegmentEvent&) const = default;

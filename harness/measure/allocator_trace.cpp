@@ -18,13 +18,6 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 std::atomic<const char*> category_now{"activations"};
 
-// The record's actions are in PyTorch's order; a snapshot of the allocator is none of them.
-static_assert(TraceEntry::ALLOC == static_cast<int>(AllocatorAction::alloc) &&
-              TraceEntry::SEGMENT_UNMAP == static_cast<int>(AllocatorAction::segment_unmap));
-AllocatorAction action_of(TraceEntry::Action action) {
-  return action == TraceEntry::OOM ? AllocatorAction::oom : static_cast<AllocatorAction>(action);
-}
-
 AllocatorTrace* current_trace() { return dynamic_cast<AllocatorTrace*>(recorder::following()); }
 
 }  // namespace
@@ -127,7 +120,7 @@ void AllocatorTrace::allocated_one(const TraceEntry& entry, BlockChange& change)
 void AllocatorTrace::on_event(const TraceEntry& entry) {
   if (entry.device_ != device_) return;
   BlockChange change;
-  change.action = action_of(entry.action_);
+  change.action = static_cast<AllocatorAction>(entry.action_);
   change.address = static_cast<std::int64_t>(entry.addr_);
   change.bytes = static_cast<Bytes>(entry.size_);
   change.time = platform().now();
@@ -157,6 +150,7 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
     case AllocatorAction::segment_unmap:
       reserved_ -= change.bytes;
       break;
+    case AllocatorAction::snapshot:
     case AllocatorAction::oom:
       break;
   }

@@ -61,7 +61,7 @@ Rows rows_of(const MemoryMap& map) {
     rows.push_back({segment.address, segment.bytes, 0, segment.pool == "large" ? 'L' : 'S'});
     for (const SegmentPart& part : segment.parts)
       rows.push_back({segment.address + part.offset, part.bytes, part.requested,
-                      "apf"[static_cast<int>(part.use)]});
+                      "apf"[static_cast<int>(part.state)]});
   }
   return rows;
 }

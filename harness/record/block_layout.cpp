@@ -32,6 +32,7 @@ void BlockLayout::apply(const BlockChange& change) {
       return add_mapped(change.address, change.bytes, change.stream);
     case AllocatorAction::segment_unmap:
       return remove_mapped(change.address, change.bytes);
+    case AllocatorAction::snapshot:
     case AllocatorAction::oom:
       return;
   }
@@ -80,14 +81,15 @@ Segment BlockLayout::cut(std::int64_t address, const Reserved& reserved,
       address, reserved.bytes, streams.at(reserved.stream), reserved.small ? "small" : "large", {}};
   Bytes at = 0;
   const auto skip_to = [&](Bytes offset) {
-    if (offset > at) out.parts.push_back({at, offset - at, 0, BlockUse::free});
+    if (offset > at) out.parts.push_back({at, offset - at, 0, BlockState::inactive});
     at = std::max(at, offset);
   };
   for (auto block = blocks_.lower_bound(address);
        block != blocks_.end() && block->first < address + reserved.bytes; ++block) {
     skip_to(block->first - address);
     const auto& [bytes, requested, owner, pending] = block->second;
-    out.parts.push_back({at, bytes, requested, pending ? BlockUse::pending : BlockUse::active});
+    out.parts.push_back(
+        {at, bytes, requested, pending ? BlockState::pending_free : BlockState::allocated});
     at += bytes;
   }
   skip_to(reserved.bytes);

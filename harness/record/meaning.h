@@ -34,9 +34,8 @@ inline constexpr Meaning exit_code{"exit_code", R"({"enum": [0, 1, 2, 3, 4, 77, 
 }  // namespace meaning
 
 /// The letters of enumerators in columns, in their order.
-inline constexpr std::string_view kUses = "apf";          // active, pending, free
-inline constexpr std::string_view kSpanKinds = "olcw";    // operator, collective, copy, wait
-inline constexpr std::string_view kActions = "arcsfmuo";  // alloc, free_requested, free_completed,
-                                                          // segment_alloc, _free, _map, _unmap, oom
+inline constexpr std::string_view kBlockStates = "apf";    // active, pending, free
+inline constexpr std::string_view kSpanKinds = "olcw";     // operator, collective, copy, wait
+inline constexpr std::string_view kActions = "arcsfmuno";  // those of AllocatorAction
 
 }  // namespace tidemark

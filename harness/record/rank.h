@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/virtual/recorder/action.h"
+
 namespace tidemark {
 
 using Bytes = std::int64_t;
@@ -107,12 +109,17 @@ struct AliveBlock {
   bool pending = false;  // its free was requested
 };
 
-enum class BlockUse { active, pending, free };
+/// Held by tensors; freed, and still awaiting a stream; or free in the allocator's cache.
+enum class BlockState { allocated, pending_free, inactive };
+/// PyTorch's words for them, in memory snapshots.
+constexpr auto words(BlockState) {
+  return std::array{"active_allocated", "active_pending_free", "inactive"};
+}
 
 /// A part of a segment: in the order of addresses, end to end.
 struct SegmentPart {
   Bytes offset = 0, bytes = 0, requested = 0;
-  BlockUse use = BlockUse::free;
+  BlockState state = BlockState::inactive;
 };
 struct Segment {
   std::int64_t address = 0;  // as the device gave it out; the virtual device always gives the same
@@ -128,16 +135,6 @@ struct MemoryMap {
 };
 
 /// One event of the allocator in the last step, as PyTorch's memory snapshots have it.
-enum class AllocatorAction {
-  alloc,
-  free_requested,
-  free_completed,
-  segment_alloc,
-  segment_free,
-  segment_map,
-  segment_unmap,
-  oom
-};
 struct AllocatorEvent {
   AllocatorAction action = AllocatorAction::alloc;
   std::int64_t address = 0;

@@ -111,7 +111,7 @@ void visit(Segment& x, auto& f) {
     column("offset", &SegmentPart::offset);
     column("block_bytes", &SegmentPart::bytes);
     column("requested", &SegmentPart::requested);
-    column.letters("states", &SegmentPart::use, kUses);
+    column.letters("states", &SegmentPart::state, kBlockStates);
   });
   f.check(
       [&] {

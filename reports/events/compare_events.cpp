@@ -13,8 +13,8 @@ constexpr std::size_t kMostPeaks = 4;  // of a trace, in the text
 
 std::string describe(const BlockEvent* event) {
   if (event == nullptr) return "nothing more";
-  const Action action = action_of(event->action);
-  const bool of_segment = !of_block(action) && action != Action::oom;
+  const AllocatorAction action = event->action;
+  const bool of_segment = !of_block(action) && action != AllocatorAction::oom;
   return fmt::format("{} of {} {}, {} bytes, stream {}{}", name_of(action),
                      of_segment ? "segment" : "block", event->block, event->bytes, event->stream,
                      event->op.empty() ? "" : " (" + event->op + ")");

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFrames = 4;  // of an event, in the text
 
 bool is_free(const TraceEvent& e) {
-  return e.action == Action::free_requested || e.action == Action::free_completed;
+  return e.action == AllocatorAction::free_requested || e.action == AllocatorAction::free_completed;
 }
 
 /// A trace with what is needed to compare it.
@@ -26,12 +26,12 @@ class Side {
       : snapshot_(snapshot), trace_(snapshot.traces[device]) {
     std::map<std::int64_t, std::size_t> owners;  // by address
     for (const TraceEvent& e : trace_) {
-      if (e.action == Action::snapshot || (blocks_alone && !of_block(e.action))) continue;
-      if (e.action == Action::alloc) owners[e.address] = ++allocations_;
+      if (e.action == AllocatorAction::snapshot || (blocks_alone && !of_block(e.action))) continue;
+      if (e.action == AllocatorAction::alloc) owners[e.address] = ++allocations_;
       events_.push_back(&e);
       const auto owner = owners.find(e.address);
       owners_.push_back(is_free(e) && owner != owners.end() ? owner->second : 0);
-      if (e.action == Action::free_completed) owners.erase(e.address);
+      if (e.action == AllocatorAction::free_completed) owners.erase(e.address);
       streams_.try_emplace(e.stream, streams_.size());
     }
   }
@@ -48,7 +48,7 @@ class Side {
   bool frees(std::size_t i) const { return i < size() && is_free((*this)[i]); }
   /// The keys of a run of frees, each with the allocation that it frees, sorted.
   auto freed(std::size_t begin, std::size_t end) const {
-    std::vector<std::tuple<Action, std::int64_t, std::size_t, std::size_t>> out;
+    std::vector<std::tuple<AllocatorAction, std::int64_t, std::size_t, std::size_t>> out;
     for (std::size_t i = begin; i < end; ++i)
       out.push_back(std::tuple_cat(key(i), std::tuple(owners_[i])));
     std::ranges::sort(out);
@@ -143,7 +143,7 @@ TraceComparison compare_traces(const Snapshot& first, const std::string& first_n
     if (out.blocks_differ)
       alike = static_cast<std::size_t>(
           std::ranges::count(first.traces[one] | std::views::take(out.blocks_differ->event),
-                             Action::alloc, &TraceEvent::action));
+                             AllocatorAction::alloc, &TraceEvent::action));
   }
   out.places = same_places(places_of(first, one), places_of(second, two), alike);
   const auto sizes_one = sizes(first, one), sizes_two = sizes(second, two);

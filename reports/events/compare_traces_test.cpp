@@ -23,12 +23,12 @@ Snapshot sample(std::int64_t one, std::int64_t two, std::int64_t stream) {
     segment.blocks = {{address, 20 * kMiB, 0, BlockState::inactive}};
     s.segments.push_back(segment);
   }
-  s.traces = {{{Action::alloc, one, 2 * kMiB, 0, stream, 0, 1},
-               {Action::segment_alloc, two, 20 * kMiB, 0, stream, 0, 1},
-               {Action::alloc, two, 3 * kMiB, 0, stream, 0, 1},
-               {Action::free_requested, one, 2 * kMiB, 0, stream},
-               {Action::free_completed, one, 2 * kMiB, 0, stream},
-               {Action::snapshot}}};
+  s.traces = {{{AllocatorAction::alloc, one, 2 * kMiB, 0, stream, 0, 1},
+               {AllocatorAction::segment_alloc, two, 20 * kMiB, 0, stream, 0, 1},
+               {AllocatorAction::alloc, two, 3 * kMiB, 0, stream, 0, 1},
+               {AllocatorAction::free_requested, one, 2 * kMiB, 0, stream},
+               {AllocatorAction::free_completed, one, 2 * kMiB, 0, stream},
+               {AllocatorAction::snapshot}}};
   return s;
 }
 
@@ -49,7 +49,7 @@ TEST(CompareTraces, AddressesAndStreamHandlesDoNotMatter) {
 TEST(CompareTraces, ASegmentIsTheSameForTheWholeTrace) {
   const auto with = [](std::int64_t third) {
     Snapshot s = sample(0, 40 * kMiB, 0);
-    s.traces[0].insert(s.traces[0].begin() + 3, {Action::alloc, third, kMiB});
+    s.traces[0].insert(s.traces[0].begin() + 3, {AllocatorAction::alloc, third, kMiB});
     return s;
   };
   EXPECT_THAT(compared(with(8 * kMiB), with(48 * kMiB)).text("a", "b"),
@@ -68,10 +68,10 @@ TEST(CompareTraces, ASegmentIsTheSameForTheWholeTrace) {
 TEST(CompareTraces, AnAddressThatIsUsedAgainIsAnotherSegment) {
   const auto with = [](std::int64_t again) {
     Snapshot s = sample(0, 40 * kMiB, 0);
-    s.traces[0].insert(s.traces[0].begin(), {{Action::segment_alloc, again, 2 * kMiB},
-                                             {Action::alloc, again + 512, 512},
-                                             {Action::free_completed, again + 512, 512},
-                                             {Action::segment_free, again, 2 * kMiB}});
+    s.traces[0].insert(s.traces[0].begin(), {{AllocatorAction::segment_alloc, again, 2 * kMiB},
+                                             {AllocatorAction::alloc, again + 512, 512},
+                                             {AllocatorAction::free_completed, again + 512, 512},
+                                             {AllocatorAction::segment_free, again, 2 * kMiB}});
     return s;
   };
   EXPECT_THAT(compared(with(40 * kMiB), with(80 * kMiB)).text("a", "b"),
@@ -84,8 +84,8 @@ TEST(CompareTraces, AnExpandableSegmentIsOneHoweverItGrows) {
     for (int i = 0; i < 4; ++i) {
       if (i * 10 * kMiB % page == 0)
         s.traces.resize(1),
-            s.traces[0].push_back({Action::segment_map, begin + i * 10 * kMiB, page});
-      s.traces[0].push_back({Action::alloc, begin + i * 10 * kMiB, 10 * kMiB});
+            s.traces[0].push_back({AllocatorAction::segment_map, begin + i * 10 * kMiB, page});
+      s.traces[0].push_back({AllocatorAction::alloc, begin + i * 10 * kMiB, 10 * kMiB});
     }
     return s;
   };
@@ -101,10 +101,10 @@ TEST(CompareTraces, TheSameFreesInAnotherOrderAreNoDifference) {
     auto& trace = s.traces[0];
     trace.clear();
     for (int i = 0; i < 4; ++i)
-      trace.push_back({Action::alloc, i * 4 * kMiB, (i < 3 ? i + 1 : 2) * kMiB});
+      trace.push_back({AllocatorAction::alloc, i * 4 * kMiB, (i < 3 ? i + 1 : 2) * kMiB});
     for (const int i : order)
-      trace.push_back({Action::free_completed, i * 4 * kMiB, (i < 3 ? i + 1 : 2) * kMiB});
-    trace.push_back({Action::alloc, 0, 512});
+      trace.push_back({AllocatorAction::free_completed, i * 4 * kMiB, (i < 3 ? i + 1 : 2) * kMiB});
+    trace.push_back({AllocatorAction::alloc, 0, 512});
     return s;
   };
   const auto turned = compared(with({0, 1, 2}), with({2, 0, 1}));

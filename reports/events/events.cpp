@@ -37,7 +37,7 @@ EventLog event_log(const TrialRecord& trial, const std::string& variant, const R
       const bool makes = e.action == AllocatorAction::alloc ||
                          e.action == AllocatorAction::segment_alloc ||
                          e.action == AllocatorAction::segment_map;
-      Turns& turns = of_block(action_of(e.action)) ? blocks : segments;
+      Turns& turns = of_block(e.action) ? blocks : segments;
       const auto stream = static_cast<std::uint32_t>(streams.size());
       step.events.push_back({e.action, makes ? turns.take(e.address) : turns.of(e.address), e.bytes,
                              streams.try_emplace(e.stream, stream).first->second,

@@ -19,7 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Action = AllocatorAction;
 
 TrialRecord trial(const std::string& schedule) {
   return {.scenario = "toy",
@@ -37,15 +36,16 @@ RankRecord record(std::int64_t base) {
   rank.rank = 1;
   const std::int64_t low = base, high = base + 4096;
   const std::vector<std::string> streams{"default stream", "stream 1"}, ops{"", "aten::mm"};
-  rank.events.push_back({streams, ops, {{Action::segment_alloc, base, 2 << 20, 5, 0, 0}}, 0});
+  rank.events.push_back(
+      {streams, ops, {{AllocatorAction::segment_alloc, base, 2 << 20, 5, 0, 0}}, 0});
   for (int step = 0; step < 2; ++step) {
     rank.events.push_back({streams,
                            ops,
-                           {{Action::alloc, low, 4000, 10, 0, 1},
-                            {Action::alloc, high, 512, 11, 1, 0},
-                            {Action::free_requested, low, 4000, 12, 0, 0},
-                            {Action::free_completed, low, 4000, 12, 0, 0},
-                            {Action::free_requested, high, 512, 13, 1, 0}},
+                           {{AllocatorAction::alloc, low, 4000, 10, 0, 1},
+                            {AllocatorAction::alloc, high, 512, 11, 1, 0},
+                            {AllocatorAction::free_requested, low, 4000, 12, 0, 0},
+                            {AllocatorAction::free_completed, low, 4000, 12, 0, 0},
+                            {AllocatorAction::free_requested, high, 512, 13, 1, 0}},
                            0});
     Phase phase{"forward", {}};
     phase[Statistic::active] = {4608, 512};
@@ -85,7 +85,7 @@ TEST(Events, AnAddressThatIsUsedAgainIsAnotherBlock) {
 TEST(Events, ABlockOfBeforeHasNoTurn) {
   RankRecord rank;
   rank.events.push_back(
-      {{"default stream"}, {""}, {{Action::free_requested, 64, 512, 0, 0, 0}}, 0});
+      {{"default stream"}, {""}, {{AllocatorAction::free_requested, 64, 512, 0, 0, 0}}, 0});
   EXPECT_EQ(parsed(event_text(trial("lagging"), "v", rank)).steps.at(0).events.at(0).block, -1);
 }
 
@@ -120,7 +120,7 @@ TEST(Events, EachChangeIsFoundWhereItIs) {
        "4001 bytes, stream 0 (aten::mm)"},
       {"stream", [](EventLog& l) { l.steps[1].events[1].stream = 2; }, "step 0, event 1: "},
       {"block", [](EventLog& l) { l.steps[1].events[2].block = 1; }, "step 0, event 2: "},
-      {"action", [](EventLog& l) { l.steps[1].events[3].action = Action::free_requested; },
+      {"action", [](EventLog& l) { l.steps[1].events[3].action = AllocatorAction::free_requested; },
        "step 0, event 3: free_completed of block 0, 4000 bytes, stream 0 | free_requested"},
       {"order", [](EventLog& l) { std::swap(l.steps[1].events[2], l.steps[1].events[4]); },
        "step 0, event 2: "},

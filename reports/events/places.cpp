@@ -61,17 +61,17 @@ std::vector<BlockPlace> places_of(const Snapshot& snapshot, std::size_t device) 
       before[s.address] = s.total_size;
   }
   for (const TraceEvent& e : trace | std::views::reverse) {
-    if (e.action == Action::segment_alloc) before.erase(e.address);
-    if (e.action == Action::segment_free) before[e.address] = e.size;
-    if (e.action == Action::segment_map || e.action == Action::segment_unmap)
+    if (e.action == AllocatorAction::segment_alloc) before.erase(e.address);
+    if (e.action == AllocatorAction::segment_free) before[e.address] = e.size;
+    if (e.action == AllocatorAction::segment_map || e.action == AllocatorAction::segment_unmap)
       extend(e.address, e.size, e.stream);
   }
   for (const auto& [address, size] : before) segments.add(address, size);
   std::vector<BlockPlace> out;
   for (const TraceEvent& e : trace) {
-    if (e.action == Action::segment_alloc) segments.add(e.address, e.size);
-    if (e.action == Action::segment_free) segments.remove(e.address);
-    if (e.action != Action::alloc) continue;
+    if (e.action == AllocatorAction::segment_alloc) segments.add(e.address, e.size);
+    if (e.action == AllocatorAction::segment_free) segments.remove(e.address);
+    if (e.action != AllocatorAction::alloc) continue;
     const auto mapped = expandable.find(e.stream);
     out.push_back(segments.place(e.address));
     if (!out.back() && mapped != expandable.end()) out.back() = mapped->second.place(e.address);

@@ -49,12 +49,13 @@ class Composer {
   }
 
   void follow(const TraceEvent& event, std::size_t place) {
-    if (event.action == Action::alloc) {
+    if (event.action == AllocatorAction::alloc) {
       live_[event.address] = out_.blocks.size();
       out_.blocks.push_back({place_of(event), event.size, place + 1, 0, 0});
     } else if (const auto found = live_.find(event.address); found != live_.end()) {
-      if (event.action == Action::free_requested) out_.blocks[found->second].waits = place + 1;
-      if (event.action != Action::free_completed) return;
+      if (event.action == AllocatorAction::free_requested)
+        out_.blocks[found->second].waits = place + 1;
+      if (event.action != AllocatorAction::free_completed) return;
       out_.blocks[found->second].until = place + 1;
       live_.erase(found);
     }

@@ -19,14 +19,14 @@ class Allocator {
   explicit Allocator(std::string prefix) : prefix_(std::move(prefix)) {
     out_.traces.emplace_back();
     out_.labelled = true;
-    event(Action::segment_alloc, 1, 0);
+    event(AllocatorAction::segment_alloc, 1, 0);
   }
 
   std::int64_t take(std::int64_t bytes, const std::string& module, std::int64_t line,
                     const std::string& node = "") {
     const std::int64_t address = next_;
     next_ += (bytes + 511) / 512 * 512;
-    TraceEvent& made = event(Action::alloc, address, bytes);
+    TraceEvent& made = event(AllocatorAction::alloc, address, bytes);
     made.stack = stack(line, node);
     made.module = this->module(module);
     ++now_.allocations;
@@ -34,8 +34,8 @@ class Allocator {
     return address;
   }
   void give(std::int64_t address) {
-    event(Action::free_requested, address, alive_.at(address));
-    event(Action::free_completed, address, alive_.at(address));
+    event(AllocatorAction::free_requested, address, alive_.at(address));
+    event(AllocatorAction::free_completed, address, alive_.at(address));
     ++now_.frees;
     active_ -= alive_.at(address);
     alive_.erase(address);
@@ -65,7 +65,7 @@ class Allocator {
   }
 
  private:
-  TraceEvent& event(Action action, std::int64_t address, std::int64_t bytes) {
+  TraceEvent& event(AllocatorAction action, std::int64_t address, std::int64_t bytes) {
     TraceEvent one;
     one.action = action, one.address = address, one.size = bytes;
     one.time_us = std::ssize(out_.traces[0]);
@@ -187,7 +187,7 @@ void write_programs(const std::filesystem::path& folder, bool large) {
   write_program(folder / "program_without_events", {Snapshot()});
   write_program(folder / "program_without_snapshots", {});
   Snapshot first;  // whose first allocation has failed
-  first.traces.push_back({{.action = Action::oom, .size = 4096, .device_free = 1024}});
+  first.traces.push_back({{.action = AllocatorAction::oom, .size = 4096, .device_free = 1024}});
   first.labelled = true;
   write_program(folder / "program_without_memory", {first});
   Allocator one("");

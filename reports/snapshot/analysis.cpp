@@ -21,25 +21,25 @@ constexpr const char* kBefore = "(before the trace began)";
 
 void apply(const TraceEvent& e, Holdings& now, std::int64_t sign) {
   switch (e.action) {
-    case Action::alloc:
+    case AllocatorAction::alloc:
       now.allocated += sign * e.size, now.active += sign * e.size;
       break;
-    case Action::free_requested:
+    case AllocatorAction::free_requested:
       now.allocated -= sign * e.size;
       break;
-    case Action::free_completed:
+    case AllocatorAction::free_completed:
       now.active -= sign * e.size;
       break;
-    case Action::segment_alloc:
-    case Action::segment_map:
+    case AllocatorAction::segment_alloc:
+    case AllocatorAction::segment_map:
       now.reserved += sign * e.size;
       break;
-    case Action::segment_free:
-    case Action::segment_unmap:
+    case AllocatorAction::segment_free:
+    case AllocatorAction::segment_unmap:
       now.reserved -= sign * e.size;
       break;
-    case Action::snapshot:
-    case Action::oom:
+    case AllocatorAction::snapshot:
+    case AllocatorAction::oom:
       break;
   }
 }
@@ -112,7 +112,7 @@ class Analysis {
       const TraceEvent& e = (*trace_)[i];
       apply(e, now, 1);
       out_.curve.push_back(now);
-      if (e.action == Action::oom) {
+      if (e.action == AllocatorAction::oom) {
         ++out_.ooms;
         out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.device_free, now};
         oom_event_ = i;
@@ -128,7 +128,8 @@ class Analysis {
   void begin_live() {
     std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
     for (const TraceEvent& e : *trace_) {
-      if (!of_block(e.action) || !seen.insert(e.address).second || e.action == Action::alloc)
+      if (!of_block(e.action) || !seen.insert(e.address).second ||
+          e.action == AllocatorAction::alloc)
         continue;
       live_[e.address] = {0, e.size};
     }
@@ -174,11 +175,11 @@ class Analysis {
   void take_oom() {
     const auto [first, last] = std::minmax(out_.peak_event, oom_event_);
     const auto begin = trace_->begin();
-    out_.oom->at_peak =
-        std::none_of(begin + static_cast<std::ptrdiff_t>(first),
-                     begin + static_cast<std::ptrdiff_t>(last), [](const TraceEvent& e) {
-                       return e.action == Action::alloc || e.action == Action::free_completed;
-                     });
+    out_.oom->at_peak = std::none_of(
+        begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
+        [](const TraceEvent& e) {
+          return e.action == AllocatorAction::alloc || e.action == AllocatorAction::free_completed;
+        });
     out_.oom->parts = parts_now(true);
   }
 
@@ -187,11 +188,11 @@ class Analysis {
     if (out_.peak_event == 0) take_peak();
     for (std::size_t i = 0; i < trace_->size(); ++i) {
       const TraceEvent& e = (*trace_)[i];
-      if (e.action == Action::alloc) {
+      if (e.action == AllocatorAction::alloc) {
         ++entry(live_[e.address] = {e.stack, e.size, &e}).allocations;
-      } else if (e.action == Action::free_requested) {
+      } else if (e.action == AllocatorAction::free_requested) {
         requested_[e.address] = e.time_us;
-      } else if (e.action == Action::free_completed) {
+      } else if (e.action == AllocatorAction::free_completed) {
         requested_.erase(e.address);
         const auto found = live_.find(e.address);
         if (found != live_.end()) {
@@ -203,7 +204,7 @@ class Analysis {
           live_.erase(found);
         }
       }
-      if (e.action == Action::oom && i == oom_event_) take_oom();
+      if (e.action == AllocatorAction::oom && i == oom_event_) take_oom();
       if (i + 1 == out_.peak_event) take_peak();
     }
     out_.left = parts_now(false);

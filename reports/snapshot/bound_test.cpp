@@ -41,7 +41,7 @@ class Program {
     repeats_.emplace(*file_);
     if (bounded) bound_.emplace(*file_, kWhole, kGrowth);
     step();
-    event(Action::segment_alloc, 0, 1 << 30);
+    event(AllocatorAction::segment_alloc, 0, 1 << 30);
   }
   ~Program() { fs::remove(path_); }
 
@@ -57,13 +57,15 @@ class Program {
     file_->append(entry);
     commit();
   }
-  void allocate(std::int64_t address, std::int64_t bytes) { event(Action::alloc, address, bytes); }
+  void allocate(std::int64_t address, std::int64_t bytes) {
+    event(AllocatorAction::alloc, address, bytes);
+  }
   void free(std::int64_t address, std::int64_t bytes) {
-    event(Action::free_requested, address, bytes);
-    event(Action::free_completed, address, bytes);
+    event(AllocatorAction::free_requested, address, bytes);
+    event(AllocatorAction::free_completed, address, bytes);
   }
   void segment(bool begins, std::int64_t address, std::int64_t bytes) {
-    event(begins ? Action::segment_alloc : Action::segment_free, address, bytes);
+    event(begins ? AllocatorAction::segment_alloc : AllocatorAction::segment_free, address, bytes);
   }
   void label(std::int64_t address, const std::string& kind) {
     std::string entry = begun(Tag::label);
@@ -94,13 +96,13 @@ class Program {
     file_->append(entry);
     return at->second;
   }
-  void event(Action action, std::int64_t address, std::int64_t bytes) {
+  void event(AllocatorAction action, std::int64_t address, std::int64_t bytes) {
     recorder::Figures& f = file_->moment().devices[0];
     f.used = 1;
     f.active += f.unsettled, f.unsettled = 0;  // the allocator's figures are those before it
     f.active_peak = std::max(f.active_peak, f.active);
-    if (action == Action::alloc) f.unsettled = bytes, alive_[address] = bytes;
-    if (action == Action::free_completed) f.active -= bytes, alive_.erase(address);
+    if (action == AllocatorAction::alloc) f.unsettled = bytes, alive_[address] = bytes;
+    if (action == AllocatorAction::free_completed) f.active -= bytes, alive_.erase(address);
     std::string entry = begun(Tag::event);
     put(entry, static_cast<std::uint64_t>(action));
     put(entry, 0);  // device
@@ -184,8 +186,8 @@ std::map<std::int64_t, std::int64_t> blocks_of(const Snapshot& snapshot) {
   std::map<std::int64_t, std::int64_t> out;
   for (const auto& trace : snapshot.traces)
     for (const TraceEvent& event : trace) {
-      if (event.action == Action::alloc) out[event.address] = event.size;
-      if (event.action == Action::free_completed) out.erase(event.address);
+      if (event.action == AllocatorAction::alloc) out[event.address] = event.size;
+      if (event.action == AllocatorAction::free_completed) out.erase(event.address);
     }
   return out;
 }

@@ -212,19 +212,19 @@ class Decoder {
         TraceEvent event;
         event.action = *what;
         event.size = integer(id, "size", 0);
-        if (*what == Action::oom) {
+        if (*what == AllocatorAction::oom) {
           event.device_free = integer(id, "device_free", 0);
         } else {
-          event.address =
-              integer(id, "addr",
-                      *what == Action::snapshot ? std::optional<std::int64_t>(0) : std::nullopt);
+          event.address = integer(
+              id, "addr",
+              *what == AllocatorAction::snapshot ? std::optional<std::int64_t>(0) : std::nullopt);
         }
         event.stream = integer(id, "stream", 0);
         event.time_us = integer(id, "time_us", 0);
         event.stack = stack(id);
         event.module = modules_[text(id, "user_metadata", "")];
         // Anything may have been asked for where it was refused.
-        if (event.size < 0 || (event.size > kHuge && *what != Action::oom))
+        if (event.size < 0 || (event.size > kHuge && *what != AllocatorAction::oom))
           fail(fmt::format("a size of {} bytes", event.size));
         trace.push_back(event);
       });

@@ -247,7 +247,7 @@ class Writer {
   void write(const TraceEvent& event) {
     out_.begin_dictionary();
     field("action", std::string(name_of(event.action)));
-    if (event.action == Action::oom) {
+    if (event.action == AllocatorAction::oom) {
       field("device_free", event.device_free);
     } else {
       address("addr", event.address);

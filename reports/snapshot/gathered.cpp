@@ -62,7 +62,7 @@ class Search {
     std::optional<std::size_t> last;  // the latest gathered block
     while (walk.next()) {
       const TraceEvent& event = walk.event();
-      if (event.action == Action::alloc) {
+      if (event.action == AllocatorAction::alloc) {
         if (last && event.size == trace_[*last].size && copies_gathered(event) &&
             is_activation(walk.place()))
           gathered_[walk.place()] = gathered_[*last];
@@ -72,7 +72,7 @@ class Search {
             gathered_[*block] = {walk.block_at(gather->shard), gather->shard_bytes};
             last = block;
           }
-      } else if (event.action == Action::free_requested && in_backward(walk.moment())) {
+      } else if (event.action == AllocatorAction::free_requested && in_backward(walk.moment())) {
         if (const auto block = walk.block_of(event.address); block && gathered_.contains(*block))
           gathered_[*block].freed_in_backward = true;
       }

@@ -28,7 +28,7 @@ struct Program {
     alloc(0, 100);  // a shard that stays
   }
   void alloc(int block, std::int64_t size, std::uint32_t stack = kForward) {
-    s.traces[0].push_back(event(Action::alloc, block, size, stack, 1));
+    s.traces[0].push_back(event(AllocatorAction::alloc, block, size, stack, 1));
     ++allocations;
   }
   void gathered(int output, int shard = 0, std::uint32_t stack = kForward) {
@@ -36,8 +36,8 @@ struct Program {
     s.gathers.push_back({0, allocations, at(output), at(shard), 100});
   }
   void free(int block, std::int64_t size) {
-    s.traces[0].push_back(event(Action::free_requested, block, size));
-    s.traces[0].push_back(event(Action::free_completed, block, size));
+    s.traces[0].push_back(event(AllocatorAction::free_requested, block, size));
+    s.traces[0].push_back(event(AllocatorAction::free_completed, block, size));
     ++frees;
   }
   void backward(const std::vector<std::pair<int, std::int64_t>>& freed) {

@@ -47,7 +47,7 @@ class Composer {
 
   void add(const AllocatorEvent& event) {
     TraceEvent out;
-    out.action = action_of(event.action);
+    out.action = event.action;
     out.address = event.action == AllocatorAction::oom ? 0 : event.address;
     out.size = event.bytes;
     if (event.action == AllocatorAction::oom) out.device_free = event.address;
@@ -85,17 +85,13 @@ SnapshotSegment segment_of(const Segment& from,
     block.address = from.address + part.offset;
     block.size = part.bytes;
     block.requested = part.requested;
-    block.state = part.use == BlockUse::active    ? BlockState::allocated
-                  : part.use == BlockUse::pending ? BlockState::pending_free
-                                                  : BlockState::inactive;
+    block.state = part.state;
     if (const auto stack = made.find(block.address);
-        stack != made.end() && part.use != BlockUse::free)
+        stack != made.end() && part.state != BlockState::inactive)
       block.stack = stack->second;
     out.blocks.push_back(block);
   }
   return out;
 }
-
-Action action_of(AllocatorAction action) { return static_cast<Action>(action); }
 
 }  // namespace tidemark

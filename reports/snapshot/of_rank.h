@@ -19,7 +19,4 @@ Snapshot snapshot_of(const RankRecord& rank);
 SnapshotSegment segment_of(const Segment& from,
                            const std::unordered_map<std::int64_t, std::uint32_t>& made);
 
-/// The action's name in a snapshot.
-Action action_of(AllocatorAction action);
-
 }  // namespace tidemark

@@ -95,7 +95,7 @@ void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
   TraceWalk walk(trace);
   auto label = snapshot.labels.begin();
   while (walk.next()) {
-    if (walk.event().action != Action::alloc) continue;
+    if (walk.event().action != AllocatorAction::alloc) continue;
     for (; label != snapshot.labels.end() && label->allocations <= walk.moment().allocations;
          ++label)
       if (static_cast<std::size_t>(label->device) == device)

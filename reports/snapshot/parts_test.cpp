@@ -32,16 +32,17 @@ Snapshot labelled() {
   segment.blocks.push_back({kBase + 4096, 1536, 1500, BlockState::allocated, 0});
   segment.blocks.push_back({kBase + 5632, 512, 10, BlockState::allocated, 0});
   s.segments = {segment};
-  s.traces = {{event(Action::alloc, 0, 8, 1, 1), event(Action::free_requested, 0, 8),
-               event(Action::free_completed, 0, 8), event(Action::alloc, 0, 100, 1),
-               event(Action::alloc, 1, 30, 1, 1), event(Action::alloc, 2, 40),
-               event(Action::alloc, 3, 5), event(Action::alloc, 4, 7, 2),
-               event(Action::alloc, 5, 6, 3, 1), event(Action::alloc, 6, 3, 4, 1),
-               event(Action::alloc, 7, 2, 5), event(Action::alloc, 9, 400, 1),
-               event(Action::free_requested, 9, 400), event(Action::free_completed, 9, 400),
-               event(Action::alloc, 8, 1500, 1), event(Action::alloc, 11, 9, 1),
-               event(Action::free_requested, 11, 9), event(Action::free_completed, 11, 9),
-               event(Action::alloc, 11, 10, 1)}};
+  s.traces = {
+      {event(AllocatorAction::alloc, 0, 8, 1, 1), event(AllocatorAction::free_requested, 0, 8),
+       event(AllocatorAction::free_completed, 0, 8), event(AllocatorAction::alloc, 0, 100, 1),
+       event(AllocatorAction::alloc, 1, 30, 1, 1), event(AllocatorAction::alloc, 2, 40),
+       event(AllocatorAction::alloc, 3, 5), event(AllocatorAction::alloc, 4, 7, 2),
+       event(AllocatorAction::alloc, 5, 6, 3, 1), event(AllocatorAction::alloc, 6, 3, 4, 1),
+       event(AllocatorAction::alloc, 7, 2, 5), event(AllocatorAction::alloc, 9, 400, 1),
+       event(AllocatorAction::free_requested, 9, 400),
+       event(AllocatorAction::free_completed, 9, 400), event(AllocatorAction::alloc, 8, 1500, 1),
+       event(AllocatorAction::alloc, 11, 9, 1), event(AllocatorAction::free_requested, 11, 9),
+       event(AllocatorAction::free_completed, 11, 9), event(AllocatorAction::alloc, 11, 10, 1)}};
   s.labels = {
       {0, 1, kBase, "buffers", "gone"},
       {0, 2, kBase + 96, "parameters", "layers.3.w"},

@@ -43,15 +43,15 @@ class Perfetto {
     for (std::size_t i = 0; i < trace.size(); ++i) {
       const TraceEvent& e = trace[i];
       counters(d.device, e.time_us, d.curve[i]);
-      if (e.action == Action::alloc) {
+      if (e.action == AllocatorAction::alloc) {
         open[e.address] = {i, e.stack};
         slice('b', d.device, i, e.stack, e);
-      } else if (e.action == Action::free_completed) {
+      } else if (e.action == AllocatorAction::free_completed) {
         const auto found = open.find(e.address);
         if (found == open.end()) continue;
         slice('e', d.device, found->second.first, found->second.second, e);
         open.erase(found);
-      } else if (e.action == Action::oom) {
+      } else if (e.action == AllocatorAction::oom) {
         add(fmt::format(
             R"({{"name":"out of memory: {} bytes","ph":"i","s":"p","ts":{},"pid":{},"tid":0}})",
             e.size, e.time_us, d.device));

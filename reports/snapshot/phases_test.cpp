@@ -13,10 +13,12 @@ using namespace snapshot_testing;
 /// Levels of active after its events: 100, 400, 400, 100, 150, 850, 850, 150.
 Snapshot training() {
   Snapshot s;
-  s.traces = {{event(Action::alloc, 0, 100), event(Action::alloc, 1, 300),
-               event(Action::free_requested, 1, 300), event(Action::free_completed, 1, 300),
-               event(Action::alloc, 2, 50), event(Action::alloc, 3, 700),
-               event(Action::free_requested, 3, 700), event(Action::free_completed, 3, 700)}};
+  s.traces = {{event(AllocatorAction::alloc, 0, 100), event(AllocatorAction::alloc, 1, 300),
+               event(AllocatorAction::free_requested, 1, 300),
+               event(AllocatorAction::free_completed, 1, 300), event(AllocatorAction::alloc, 2, 50),
+               event(AllocatorAction::alloc, 3, 700),
+               event(AllocatorAction::free_requested, 3, 700),
+               event(AllocatorAction::free_completed, 3, 700)}};
   SnapshotSegment segment;
   segment.address = kBase, segment.total_size = 4 * 512;
   segment.blocks = {{kBase, 512, 100, BlockState::allocated, 0},

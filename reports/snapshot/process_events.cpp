@@ -21,12 +21,6 @@ using recorder::kDevices;
 using recorder::kHeader;
 using recorder::Tag;
 
-/// By PyTorch's numbers, which have an order of their own at the end.
-constexpr std::array kPyTorchs{
-    Action::alloc,         Action::free_requested, Action::free_completed,
-    Action::segment_alloc, Action::segment_free,   Action::segment_map,
-    Action::segment_unmap, Action::snapshot,       Action::oom};
-
 /// Follows the entries of a record, and composes the snapshot at their end.
 class EventReader {
  public:
@@ -238,21 +232,22 @@ class EventReader {
 
   void event() {
     const std::uint64_t code = entries_.number(), number = entries_.number();
-    if (code >= kPyTorchs.size()) throw SnapshotError("an event of no action");
-    const Action action = kPyTorchs[code];
+    if (code >= words(AllocatorAction()).size()) throw SnapshotError("an event of no action");
+    const auto action = static_cast<AllocatorAction>(code);
     Device& one = device_at(number);
     TraceEvent event;
     event.action = action;
     event.address = address();
     event.size = entries_.bytes();
-    if (event.action == Action::oom) event.device_free = entries_.bytes(), event.address = 0;
+    if (event.action == AllocatorAction::oom)
+      event.device_free = entries_.bytes(), event.address = 0;
     event.stream = entries_.bytes();
     const std::uint64_t stack = entries_.number(), module = entries_.number();
     const auto [place, in] = place_of(stack, module, entries_.number());
     event.stack = place;
     event.module = modules_[known(strings_, in)];
     event.time_us = time_ += entries_.signed_number();
-    if (action == Action::snapshot) return;  // nothing has changed
+    if (action == AllocatorAction::snapshot) return;  // nothing has changed
     BlockChange change;
     change.action = static_cast<AllocatorAction>(action);
     change.address = event.address;
@@ -260,12 +255,12 @@ class EventReader {
     change.block = recorder::rounded(event.size);
     change.stream = streams_[std::to_string(event.stream)];
     one.layout.apply(change);
-    if (event.action == Action::alloc) {
+    if (event.action == AllocatorAction::alloc) {
       one.last = event.address;
       ++one.moment.allocations;
       one.made[event.address] = event.stack;
     }
-    if (event.action == Action::free_completed) ++one.moment.frees;
+    if (event.action == AllocatorAction::free_completed) ++one.moment.frees;
     out_.traces[number].push_back(event);
   }
 

@@ -43,7 +43,8 @@ class Written {
     append(entry);
     std::int64_t before = 0;
     for (const char letter : letters)
-      for (const Action action : {Action::alloc, Action::free_requested, Action::free_completed}) {
+      for (const AllocatorAction action : {AllocatorAction::alloc, AllocatorAction::free_requested,
+                                           AllocatorAction::free_completed}) {
         std::string event{static_cast<char>(Tag::event)};
         put(event, static_cast<std::uint64_t>(action));
         put(event, 0);  // device
@@ -63,7 +64,7 @@ class Written {
     std::string out;
     const Snapshot snapshot = record_snapshot(path_);
     for (const TraceEvent& event : snapshot.traces.at(0))
-      if (event.action == Action::alloc) out += static_cast<char>(event.size / 1024);
+      if (event.action == AllocatorAction::alloc) out += static_cast<char>(event.size / 1024);
     return out;
   }
   const fs::path& path() const { return path_; }
@@ -177,7 +178,7 @@ TEST(ProcessRecord, ActionsHavePyTorchsNumbers) {
   const Snapshot snapshot = record_snapshot(record.path());
   ASSERT_EQ(snapshot.traces.at(0).size(), 4u);  // three of the step
   const TraceEvent& last = snapshot.traces[0].back();
-  EXPECT_EQ(last.action, Action::oom);
+  EXPECT_EQ(last.action, AllocatorAction::oom);
   EXPECT_EQ(last.size, 4096);
   EXPECT_EQ(last.device_free, 1024);
 }
@@ -199,7 +200,8 @@ TEST(ProcessRecord, CutAnywhereIsAPrefixOrAnErrorOfOneLine) {
       const Snapshot snapshot = record_snapshot(cut);
       for (const auto& trace : snapshot.traces)
         for (const TraceEvent& event : trace)
-          if (event.action == Action::alloc) events += static_cast<char>(event.size / 1024);
+          if (event.action == AllocatorAction::alloc)
+            events += static_cast<char>(event.size / 1024);
     });
     const bool read = error == kNothingRefused;
     EXPECT_EQ(read ? whole.substr(0, events.size()) : "", events);

@@ -25,7 +25,7 @@ BlockState state(const Node& node) {
   node.fail(fmt::format("'{}' is not a state of a block", name));
 }
 
-Action action(const Node& node) {
+AllocatorAction action(const Node& node) {
   const std::string name = node.text();
   if (const auto known = action_named(name)) return *known;
   node.fail(fmt::format("'{}' is not an action", name));
@@ -66,7 +66,7 @@ Snapshot recording(std::string_view text) {
     const Node root(json, "recording");
     Snapshot out;
     out.segments = list<SnapshotSegment>(root["segments_at_end"], segment);
-    const auto actions = list<Action>(root["actions"], action);
+    const auto actions = list<AllocatorAction>(root["actions"], action);
     if (root.has("settings"))
       out.settings.emplace_back("PYTORCH_CUDA_ALLOC_CONF", root["settings"].text());
     const Node events = root["events"];

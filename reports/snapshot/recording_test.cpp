@@ -39,7 +39,7 @@ TEST(Recording, IsReadAsASnapshotPackedOrNot) {
     const Snapshot snapshot = parse_snapshot(bytes, "f");
     ASSERT_EQ(2u, snapshot.segments.size());
     ASSERT_EQ(5u, snapshot.traces[0].size());
-    EXPECT_EQ(Action::free_requested, snapshot.traces[0][0].action);
+    EXPECT_EQ(AllocatorAction::free_requested, snapshot.traces[0][0].action);
     EXPECT_EQ(20 * kMiB, snapshot.traces[0][3].address);
     EXPECT_EQ(4 * kMiB, snapshot.segments[0].blocks[1].address);
   }
@@ -70,8 +70,8 @@ TEST(Rewind, ARestThatIsNoBlockBelongsToTheBlock) {
   Snapshot snapshot;
   snapshot.segments = {{.address = 0, .total_size = 20 * kMiB}};
   snapshot.segments[0].blocks = {{0, 20 * kMiB, 0, BlockState::inactive}};
-  snapshot.traces = {{{Action::free_requested, 0, 20 * kMiB - kMiB / 2},
-                      {Action::free_completed, 0, 20 * kMiB - kMiB / 2}}};
+  snapshot.traces = {{{AllocatorAction::free_requested, 0, 20 * kMiB - kMiB / 2},
+                      {AllocatorAction::free_completed, 0, 20 * kMiB - kMiB / 2}}};
   EXPECT_EQ(20 * kMiB, segments_before(snapshot)[0].blocks[0].size);
   snapshot.traces[0][0].size = snapshot.traces[0][1].size = 19 * kMiB - 512;
   EXPECT_EQ(19 * kMiB - 512, segments_before(snapshot)[0].blocks[0].size);
@@ -84,10 +84,10 @@ TEST(Rewind, FollowsWhatAnExpandableSegmentMaps) {
   snapshot.segments = {{.address = 0, .total_size = 40 * kMiB, .expandable = true}};
   snapshot.segments[0].blocks = {{0, 18 * kMiB, 18 * kMiB, BlockState::allocated},
                                  {18 * kMiB, 22 * kMiB, 0, BlockState::inactive}};
-  snapshot.traces = {{{Action::free_completed, 100 * kMiB, 512},
-                      {Action::segment_unmap, 100 * kMiB, 2 * kMiB},
-                      {Action::segment_unmap, 20 * kMiB, 20 * kMiB},
-                      {Action::segment_map, 20 * kMiB, 20 * kMiB}}};
+  snapshot.traces = {{{AllocatorAction::free_completed, 100 * kMiB, 512},
+                      {AllocatorAction::segment_unmap, 100 * kMiB, 2 * kMiB},
+                      {AllocatorAction::segment_unmap, 20 * kMiB, 20 * kMiB},
+                      {AllocatorAction::segment_map, 20 * kMiB, 20 * kMiB}}};
   const MemoryBefore before = memory_before(snapshot, 0);
   ASSERT_EQ(2u, before.segments.size());
   EXPECT_EQ(40 * kMiB, before.segments[0].total_size);

@@ -52,27 +52,27 @@ class Rewinding {
   void undo(std::size_t event) {
     const TraceEvent& e = trace_[event];
     switch (e.action) {
-      case Action::alloc:
+      case AllocatorAction::alloc:
         return undo_alloc(event);
-      case Action::free_completed:
+      case AllocatorAction::free_completed:
         return undo_free(e);
-      case Action::segment_alloc:
+      case AllocatorAction::segment_alloc:
         return undo_segment(event);
-      case Action::segment_map:
+      case AllocatorAction::segment_map:
         return undo_map(event);
-      case Action::segment_free:
+      case AllocatorAction::segment_free:
         add({.address = e.address,
              .total_size = e.size,
              .stream = e.stream,
              .type = e.size == kSmallSegment ? "small" : "large",
              .pool = kUnknown});
         return note(event, segments_.at(e.address));
-      case Action::segment_unmap:
+      case AllocatorAction::segment_unmap:
         undo_unmap(e);
         return note(event, around(e.address)->second);
-      case Action::free_requested:
-      case Action::snapshot:
-      case Action::oom:
+      case AllocatorAction::free_requested:
+      case AllocatorAction::snapshot:
+      case AllocatorAction::oom:
         return;
     }
   }
@@ -223,7 +223,7 @@ class Rewinding {
   /// its size, since large blocks are mapped in pages of 20 MiB.
   std::string type_of(const SnapshotSegment& segment) const {
     const auto first = std::ranges::find_if(trace_, [&](const TraceEvent& e) {
-      return (of_block(e.action) || e.action == Action::segment_unmap) &&
+      return (of_block(e.action) || e.action == AllocatorAction::segment_unmap) &&
              segment.address <= e.address && e.address < end_of(segment);
     });
     const bool small = first != trace_.end() && of_block(first->action)
@@ -248,8 +248,9 @@ std::string devices_text(const std::vector<std::size_t>& devices) {
 std::vector<std::size_t> traced_devices(const Snapshot& snapshot) {
   std::vector<std::size_t> traced;
   for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
-    if (std::ranges::any_of(snapshot.traces[d],
-                            [](const TraceEvent& e) { return e.action != Action::snapshot; }))
+    if (std::ranges::any_of(snapshot.traces[d], [](const TraceEvent& e) {
+          return e.action != AllocatorAction::snapshot;
+        }))
       traced.push_back(d);
   return traced;
 }

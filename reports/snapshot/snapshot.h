@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/record/rank.h"
 #include "reports/snapshot/error.h"
 
 namespace tidemark {
@@ -18,9 +19,6 @@ struct StackFrame {
   std::string function, file;
   std::int64_t line = 0;
 };
-
-enum class BlockState { allocated, pending_free, inactive };
-const char* name_of(BlockState);  // PyTorch's words
 
 struct SnapshotBlock {
   std::int64_t address = 0, size = 0, requested = 0;
@@ -39,24 +37,8 @@ struct SnapshotSegment {
   std::vector<SnapshotBlock> blocks;  // contiguous; their sizes sum to total_size
 };
 
-/// The first ones are AllocatorAction's, in its order.
-enum class Action {
-  alloc,
-  free_requested,
-  free_completed,
-  segment_alloc,
-  segment_free,
-  segment_map,
-  segment_unmap,
-  oom,
-  snapshot
-};
-const char* name_of(Action);
-std::optional<Action> action_named(std::string_view name);
-bool of_block(Action);  // an allocation, or a free that is requested or completed
-
 struct TraceEvent {
-  Action action = Action::alloc;
+  AllocatorAction action = AllocatorAction::alloc;
   std::int64_t address = 0, size = 0;  // as requested; of oom no address, but
   std::int64_t device_free = 0;        // what the device had left
   std::int64_t stream = 0, time_us = 0;
@@ -64,6 +46,9 @@ struct TraceEvent {
   std::uint32_t module =
       0;  // in Snapshot::modules: the one that ran forward, where that was recorded
 };
+
+/// The action with PyTorch's word for it.
+std::optional<AllocatorAction> action_named(std::string_view word);
 
 /// A tensor that `tidemark exec --report` knew by name, at one moment of the trace.
 struct TensorLabel {

@@ -52,10 +52,11 @@ Snapshot any_snapshot() {
   snapshot.traces.resize(1);
   for (int i = *rc::gen::inRange(0, 6); i > 0; --i) {
     TraceEvent event;
-    event.action = *rc::gen::element(Action::alloc, Action::free_requested, Action::free_completed,
-                                     Action::segment_alloc, Action::oom);
+    event.action = *rc::gen::element(AllocatorAction::alloc, AllocatorAction::free_requested,
+                                     AllocatorAction::free_completed,
+                                     AllocatorAction::segment_alloc, AllocatorAction::oom);
     event.size = bytes();
-    if (event.action == Action::oom)
+    if (event.action == AllocatorAction::oom)
       event.device_free = integer();
     else
       event.address = integer();
@@ -91,8 +92,8 @@ TEST(SnapshotProperties, ADamagedFileIsASnapshotOrAnErrorOfOneLine) {
   snapshot.segments = {{.address = 1 << 21, .total_size = 4096, .stream = 7}};
   snapshot.segments[0].blocks = {{1 << 21, 1024, 1000, BlockState::allocated, 1},
                                  {(1 << 21) + 1024, 3072, 0, BlockState::inactive, 0}};
-  snapshot.traces = {
-      {{Action::alloc, 1 << 21, 1000, 0, 7, 5, 1}, {Action::oom, 0, 99, 5, 7, 6, 0}}};
+  snapshot.traces = {{{AllocatorAction::alloc, 1 << 21, 1000, 0, 7, 5, 1},
+                      {AllocatorAction::oom, 0, 99, 5, 7, 6, 0}}};
   const std::vector<std::string> files{pickle(snapshot, 2), pickle(snapshot, 3),
                                        pickle(snapshot, 4), snapshot_json(snapshot)};
   int refused = 0;

@@ -29,15 +29,15 @@ Snapshot small() {
                     {kBase + 512, 256, 200, BlockState::pending_free, 2},
                     {kBase + 768, 256, 0, BlockState::inactive, 0}};
   s.segments = {segment};
-  s.traces = {{{Action::segment_alloc, kBase, 1024, 0, 5, 10, 0},
-               {Action::alloc, kBase + 512, 400, 0, 5, 20, 2},
-               {Action::alloc, kBase, 300, 0, 5, 30, 1},
-               {Action::free_requested, kBase + 512, 400, 0, 5, 40, 2},
-               {Action::free_completed, kBase + 512, 400, 0, 5, 50, 0},
-               {Action::alloc, kBase + 512, 200, 0, 5, 60, 2},
-               {Action::free_requested, kBase + 512, 200, 0, 5, 70, 2},
-               {Action::oom, 0, 4096, 100, 5, 80, 0},
-               {Action::snapshot, 0, 0, 0, 0, 90, 0}}};
+  s.traces = {{{AllocatorAction::segment_alloc, kBase, 1024, 0, 5, 10, 0},
+               {AllocatorAction::alloc, kBase + 512, 400, 0, 5, 20, 2},
+               {AllocatorAction::alloc, kBase, 300, 0, 5, 30, 1},
+               {AllocatorAction::free_requested, kBase + 512, 400, 0, 5, 40, 2},
+               {AllocatorAction::free_completed, kBase + 512, 400, 0, 5, 50, 0},
+               {AllocatorAction::alloc, kBase + 512, 200, 0, 5, 60, 2},
+               {AllocatorAction::free_requested, kBase + 512, 200, 0, 5, 70, 2},
+               {AllocatorAction::oom, 0, 4096, 100, 5, 80, 0},
+               {AllocatorAction::snapshot, 0, 0, 0, 0, 90, 0}}};
   s.settings = {{"expandable_segments", "False"}};
   return s;
 }
@@ -158,11 +158,11 @@ TEST(Snapshots, ATraceThatBeganInTheMiddle) {
 
 TEST(Snapshots, ThePeakIsOfWhatIsActiveAndAFreedAddressStartsAnew) {
   Snapshot s;
-  s.traces = {{{Action::alloc, 64, 100, 0, 0, 1, 0},
-               {Action::free_requested, 64, 100, 0, 0, 2, 0},
-               {Action::alloc, 512, 50, 0, 0, 3, 0},
-               {Action::free_completed, 64, 100, 0, 0, 4, 0},
-               {Action::alloc, 64, 30, 0, 0, 5, 0}}};
+  s.traces = {{{AllocatorAction::alloc, 64, 100, 0, 0, 1, 0},
+               {AllocatorAction::free_requested, 64, 100, 0, 0, 2, 0},
+               {AllocatorAction::alloc, 512, 50, 0, 0, 3, 0},
+               {AllocatorAction::free_completed, 64, 100, 0, 0, 4, 0},
+               {AllocatorAction::alloc, 64, 30, 0, 0, 5, 0}}};
   SnapshotSegment segment;
   segment.address = 0, segment.total_size = 1024;
   segment.blocks = {{0, 64, 0, BlockState::inactive, 0},
@@ -180,9 +180,9 @@ TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
   const Snapshot a = small();
   Snapshot b = small();
   b.traces[0].insert(b.traces[0].begin() + 3,
-                     {{Action::alloc, kBase + 4096, 5000, 0, 5, 35, 1},
-                      {Action::free_requested, kBase + 4096, 5000, 0, 5, 36, 1},
-                      {Action::free_completed, kBase + 4096, 5000, 0, 5, 36, 1}});
+                     {{AllocatorAction::alloc, kBase + 4096, 5000, 0, 5, 35, 1},
+                      {AllocatorAction::free_requested, kBase + 4096, 5000, 0, 5, 36, 1},
+                      {AllocatorAction::free_completed, kBase + 4096, 5000, 0, 5, 36, 1}});
   const auto changes = differ(a, b);
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].site, "a train.py:7");

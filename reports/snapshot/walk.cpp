@@ -7,13 +7,13 @@ namespace tidemark {
 bool TraceWalk::next() {
   if (taken_ == trace_.size()) return false;
   const TraceEvent& event = trace_[taken_];
-  if (event.action == Action::alloc) {
+  if (event.action == AllocatorAction::alloc) {
     live_[event.address] = taken_;
     active_ += event.size;
     ++moment_.allocations;
-  } else if (event.action == Action::free_requested) {
+  } else if (event.action == AllocatorAction::free_requested) {
     freed_.insert(event.address);
-  } else if (event.action == Action::free_completed) {
+  } else if (event.action == AllocatorAction::free_completed) {
     freed_.erase(event.address);
     active_ -= live_.erase(event.address) > 0 ? event.size : 0;
     ++moment_.frees;

@@ -27,7 +27,8 @@ class TraceWalk {
   ProgramPhase::Moment moment() const { return moment_; }
   /// True if the last event moved it.
   bool moved() const {
-    return event().action == Action::alloc || event().action == Action::free_completed;
+    return event().action == AllocatorAction::alloc ||
+           event().action == AllocatorAction::free_completed;
   }
 
   std::int64_t active() const { return active_; }  // bytes as requested

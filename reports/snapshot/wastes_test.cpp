@@ -27,20 +27,21 @@ Snapshot training() {
               {"gather", "/site/torch/distributed/fsdp/_collectives.py", 4}};
   s.stacks = {{}, {0}, {1, 0}};
   s.modules = {"", "layers.11.mlp"};
-  s.traces = {
-      {event(Action::alloc, 0, 40, kForward, kMlp),   // 1 allocation
-       event(Action::alloc, 1, 300, kForward, kMlp),  // 2
-       event(Action::alloc, 2, 900, kForward, kMlp),  // 3
-       event(Action::free_requested, 2, 900),         // it waits,
-       event(Action::alloc, 3, 70, kGather, kMlp),    // 4: the peak, 1310
-       event(Action::free_completed, 2, 900),         // 1 completed
-       event(Action::free_requested, 3, 70),
-       event(Action::free_completed, 3, 70),  // 2: the first step's moment
-       event(Action::alloc, 4, 8),            // 5: of the optimizer
-       event(Action::free_requested, 1, 300), event(Action::free_completed, 1, 300),  // 3
-       event(Action::alloc, 1, 500, kForward, kMlp),                                  // 6
-       event(Action::alloc, 3, 70, kGather, kMlp),      // 7: the second step's moment
-       event(Action::alloc, 2, 600, kForward, kMlp)}};  // 8: of a third step, which never comes
+  s.traces = {{event(AllocatorAction::alloc, 0, 40, kForward, kMlp),   // 1 allocation
+               event(AllocatorAction::alloc, 1, 300, kForward, kMlp),  // 2
+               event(AllocatorAction::alloc, 2, 900, kForward, kMlp),  // 3
+               event(AllocatorAction::free_requested, 2, 900),         // it waits,
+               event(AllocatorAction::alloc, 3, 70, kGather, kMlp),    // 4: the peak, 1310
+               event(AllocatorAction::free_completed, 2, 900),         // 1 completed
+               event(AllocatorAction::free_requested, 3, 70),
+               event(AllocatorAction::free_completed, 3, 70),  // 2: the first step's moment
+               event(AllocatorAction::alloc, 4, 8),            // 5: of the optimizer
+               event(AllocatorAction::free_requested, 1, 300),
+               event(AllocatorAction::free_completed, 1, 300),         // 3
+               event(AllocatorAction::alloc, 1, 500, kForward, kMlp),  // 6
+               event(AllocatorAction::alloc, 3, 70, kGather, kMlp),  // 7: the second step's moment
+               event(AllocatorAction::alloc, 2, 600, kForward,
+                     kMlp)}};  // 8: of a third step, which never comes
   s.labels = {{0, 1, kBase, "parameters", "layers.11.mlp.w"}};
   s.phases = {
       step_at(0, 4, 2), step_at(0, 7, 3), step_at(1, 8, 3), {0, {8, 3}, {8, 3}, "forward", 3}};
@@ -99,8 +100,10 @@ TEST(Wastes, WhatIsFreedAndWaitsIsNotKept) {
 
 TEST(Wastes, ABlockInThePlaceOfAFreedOneIsNotFreed) {
   Snapshot s = training();
-  s.traces = {{event(Action::alloc, 0, 100, kForward), event(Action::free_requested, 0, 100),
-               event(Action::free_completed, 0, 100), event(Action::alloc, 0, 100, kForward)}};
+  s.traces = {{event(AllocatorAction::alloc, 0, 100, kForward),
+               event(AllocatorAction::free_requested, 0, 100),
+               event(AllocatorAction::free_completed, 0, 100),
+               event(AllocatorAction::alloc, 0, 100, kForward)}};
   EXPECT_EQ(text_of(of_device_0(s, 4)[0]), "0 of 100");
 }
 

@@ -71,7 +71,8 @@ class Heap {
   void map_at_end() {
     for (int s = 0; s < (pending_ ? 2 : 1); ++s) {
       Segment segment{kBase + s * kGap, 4 * unit_, "stream 1", "large", {}};
-      for (int i = 0; i < 4; ++i) segment.parts.push_back({i * unit_, unit_, 0, BlockUse::free});
+      for (int i = 0; i < 4; ++i)
+        segment.parts.push_back({i * unit_, unit_, 0, BlockState::inactive});
       rank_.map.segments.push_back(segment);
     }
   }

@@ -118,7 +118,7 @@ class Walk {
     address();
     begin = in_.place();
     entry_.size = in_.number();
-    const bool oom = entry_.action == static_cast<std::uint64_t>(EventAction::oom);
+    const bool oom = entry_.action == static_cast<std::uint64_t>(AllocatorAction::oom);
     for (int i = 0; i < (oom ? 5 : 4); ++i) in_.number();  // what was free, stream, stack ...
     entry_.tail = in_.since(begin);
     time();
@@ -226,24 +226,24 @@ class Choice {
 
   void event(const Entry& entry) {
     const std::int64_t address = entry.addresses.front();
-    switch (static_cast<EventAction>(entry.action)) {
-      case EventAction::alloc:
+    switch (static_cast<AllocatorAction>(entry.action)) {
+      case AllocatorAction::alloc:
         blocks_[entry.device][address] = {number_, kNone, entry.size};
         last_[entry.device] = number_;
         return;
-      case EventAction::free_requested:
+      case AllocatorAction::free_requested:
         if (const auto live = blocks_[entry.device].find(address);
             live != blocks_[entry.device].end())
           live->second.free_requested = number_;
         return;
-      case EventAction::free_completed:
+      case AllocatorAction::free_completed:
         return ends(blocks_[entry.device], address);
-      case EventAction::segment_alloc:
-      case EventAction::segment_map:
+      case AllocatorAction::segment_alloc:
+      case AllocatorAction::segment_map:
         segments_[entry.device][address] = {number_, kNone, entry.size};
         return;
-      case EventAction::segment_free:
-      case EventAction::segment_unmap: {
+      case AllocatorAction::segment_free:
+      case AllocatorAction::segment_unmap: {
         Places& segments = segments_[entry.device];
         if (const auto same = segments.find(address);
             same != segments.end() && same->second.bytes == entry.size)

@@ -8,6 +8,8 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 using Action = AllocatorEntry::Action;
+static_assert(Action::SEGMENT_UNMAP == static_cast<int>(AllocatorAction::segment_unmap) &&
+              Action::OOM == static_cast<int>(AllocatorAction::oom));
 
 std::atomic<Follower*> follower_now{nullptr};
 

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "harness/virtual/recorder/action.h"
+
 namespace tidemark::recorder {
 
 enum class Tag : std::uint8_t {
@@ -34,19 +36,6 @@ enum class Tag : std::uint8_t {
   failure,    // text: the record ends here, and why
   skipped,  // first and last step, how many, events of theirs that are not kept, bytes: in so many
             // bytes from here on is what is left of them
-};
-
-/// Kinds of events, as PyTorch numbers them.
-enum class EventAction : std::uint8_t {
-  alloc,
-  free_requested,
-  free_completed,
-  segment_alloc,
-  segment_free,
-  segment_map,
-  segment_unmap,
-  snapshot,
-  oom,
 };
 
 /// Steps, and how many events of theirs are not kept.

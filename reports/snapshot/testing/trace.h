@@ -10,8 +10,8 @@ namespace tidemark::snapshot_testing {
 constexpr std::int64_t kBase = 0x7f0000000000;
 
 inline std::int64_t at(int block) { return kBase + 512 * block; }
-inline TraceEvent event(Action action, int block, std::int64_t size, std::uint32_t stack = 0,
-                        std::uint32_t module = 0) {
+inline TraceEvent event(AllocatorAction action, int block, std::int64_t size,
+                        std::uint32_t stack = 0, std::uint32_t module = 0) {
   return {action, at(block), size, 0, 0, 0, stack, module};
 }
 
