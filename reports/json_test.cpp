@@ -69,7 +69,9 @@ TEST(Json, ReadsProgramsOfVersion2) {
   const auto text =
       R"({"schema": "tidemark/report", "schema_version": "2.1", "run": {}, "trials": [],
       "programs": [{"program": ["python3", "a.py"], "mode": "math", "schedule": "lagging",
-                    "exit_code": 7, "failures": ["--max-peak: rank 0 allocated much"], "ranks": []}],
+                    "exit_code": 7, "failures": ["--max-peak: rank 0 allocated much"], "ranks": [],
+                    "alive": {"where": "rank0", "active": 8, "reserved": 16, "parts": [
+                      {"kind": "other", "module": "", "line": "f a.py:1", "count": 1, "bytes": 8}]}}],
       "summary": {"passed": 0, "failed": 0, "skipped": 0, "exit_code": 3}})";
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(text);
   json["run"] = to_json(small_report())["run"];
@@ -80,6 +82,7 @@ TEST(Json, ReadsProgramsOfVersion2) {
   EXPECT_EQ(trial.mode, Mode::math);
   EXPECT_EQ(trial.program->words, (std::vector<std::string>{"python3", "a.py"}));
   EXPECT_EQ(trial.program->exit_code, 7);
+  EXPECT_EQ(trial.alive->parts.at(0).site, "f a.py:1");
   ASSERT_EQ(trial.verdicts.size(), 1u);
   EXPECT_EQ(trial.verdicts[0].status, Status::fail);
   EXPECT_EQ(trial.verdicts[0].why, "--max-peak: rank 0 allocated much");

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
@@ -149,24 +148,28 @@ Section tests(const std::vector<Row>& rows, const Pairs* pairs) {
   return out;
 }
 
-/// "  1,024 bytes in 2 blocks, activations: layers.*, f.py:5" as a row of a table; what is left is
-/// "  1,024 bytes in 7 more lines".
-std::vector<std::vector<std::string>> alive_rows(const std::string& story) {
+constexpr std::size_t kMostParts = 10;
+
+/// The largest parts, and what is left of them.
+std::vector<std::vector<std::string>> alive_rows(const std::optional<AliveAtPeak>& alive) {
+  if (!alive) return {};
   std::vector<std::vector<std::string>> out{
       {"bytes", "blocks", "kind", "module and line, alive at the highest peak"}};
-  std::istringstream lines(story);
-  for (std::string line; std::getline(lines, line);) {
-    const auto at = line.find(" bytes in ");
-    const auto begin = line.find_first_not_of(' ');
-    if (at == line.npos || begin == line.npos) continue;
-    const std::string bytes = line.substr(begin, at - begin), rest = line.substr(at + 10);
-    const auto blocks = rest.find(" block"), kind = rest.find(", "), place = rest.find(": ");
-    if (blocks < kind && kind < place && place != rest.npos)
-      out.push_back({bytes, rest.substr(0, blocks), rest.substr(kind + 2, place - kind - 2),
-                     rest.substr(place + 2)});
+  auto parts = alive->parts;
+  std::ranges::stable_sort(parts, std::greater(), &AlivePart::bytes);
+  Bytes rest = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const AlivePart& part = parts[i];
+    if (i >= kMostParts)
+      rest += part.bytes;
     else
-      out.push_back({bytes, "", "", "in " + rest});
+      out.push_back(
+          {exact(part.bytes), std::to_string(part.count), part.kind,
+           part.module + (part.module.empty() || part.site.empty() ? "" : ", ") + part.site});
   }
+  if (rest > 0)
+    out.push_back(
+        {exact(rest), "", "", fmt::format("in {} more lines", parts.size() - kMostParts)});
   return out;
 }
 
@@ -189,7 +192,7 @@ Section failure(const Row& row, const Report& report) {
     if (!one.why.empty()) out.text.push_back(one.why);
   }
   out.text.push_back("again: " + command(report, *row.trial));
-  out.rows = alive_rows(row.trial->story);
+  out.rows = alive_rows(row.trial->alive);
   return out;
 }
 

@@ -39,7 +39,7 @@ void Findings::add(TrialRecord trial) {
   say_peaks(program);
   if (!exec_.report.empty()) {
     peaks_.push_back(highest_peak(exec_.report, trial.schedule));
-    program.alive = alive_at(peaks_.back());
+    trial.alive = alive_at(peaks_.back());
   }
   std::vector<Verdict> verdicts = verdicts_of(program, exec_.wishes);
   failed_ =

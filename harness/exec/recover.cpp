@@ -23,7 +23,7 @@ void recover_report(const std::filesystem::path& folder) {
     std::vector<HighestPeak> peaks;
     for (TrialRecord& trial : report.trials) {
       peaks.push_back(highest_peak(folder, trial.schedule));
-      trial.program->alive = alive_at(peaks.back());
+      trial.alive = alive_at(peaks.back());
     }
     std::vector<File> files = program_files(report, peaks, folder);
     files.push_back({"report.json", json_text(report)});

@@ -114,7 +114,7 @@ FitRun read_run(const FitValues& values, const fs::path& folder) {
   const ProgramRecord& program = *report.trials.front().program;
   run.exit_code = program.exit_code;
   run.seconds = static_cast<double>(report.run.duration_ns) * 1e-9;
-  run.alive = program.alive;
+  run.alive = report.trials.front().alive;
   std::ifstream changed(folder / "changed");
   std::getline(changed, run.changed);
   add_peaks(run, program);

@@ -194,6 +194,7 @@ void visit(TrialRecord& x, auto& f) {
   f.optional("needs_bytes", x.needs, meaning::bytes,
              "the most that the closed forms say a variant reserves on a rank");
   f.optional("program", x.program);
+  f.optional("alive", x.alive);
 }
 
 void visit(RunRecord& x, auto& f) {

@@ -47,6 +47,7 @@ TrialRecord program_of_version_2(const Node& node) {
   JsonReader::read(node["mode"], mode);
   TrialRecord trial = program_trial({}, mode, node["schedule"].text(), 1);
   JsonReader::read(node, *trial.program);
+  if (node.has("alive")) JsonReader::read(node["alive"], trial.alive.emplace());
   node["failures"].each([&](const Node& sentence) {
     trial.verdicts.push_back({.name = "run", .status = Status::fail, .why = sentence.text()});
   });

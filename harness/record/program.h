@@ -70,7 +70,6 @@ struct ProgramRecord {
   std::vector<std::string> words;        // as it was started
   int exit_code = 0;                     // the program's own
   std::vector<ProcessRecord> processes;  // by rank
-  std::optional<AliveAtPeak> alive;      // none without memory snapshots
 };
 
 }  // namespace tidemark

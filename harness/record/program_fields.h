@@ -86,7 +86,6 @@ void visit(ProgramRecord& x, auto& f) {
   f("program", x.words, meaning::none, "the words by which it was started");
   f("exit_code", x.exit_code, meaning::none, "the program's own");
   f("ranks", x.processes, meaning::none, "its processes, by rank");
-  f.optional("alive", x.alive);
 }
 
 }  // namespace tidemark

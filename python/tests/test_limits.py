@@ -47,9 +47,11 @@ def test_the_report_has_a_page_of_tests(said):
     assert ">failed<" in rows["test_is_over_its_limit"] and "2.0 MiB (2,097,664 bytes)" in rows["test_is_over_its_limit"], rows
     assert ">passed<" in rows["test_keeps_its_limit"] and "2 MiB (2,097,152 bytes)" in rows["test_keeps_its_limit"] and "at most 2,097,152 bytes" in rows["test_keeps_its_limit"], rows
     assert "20 MiB (20,971,520 bytes)" in rows["test_reserves_more"] and ">reserved<" in rows["test_reserves_more"], rows
-    assert "4,194,304 bytes in 1 block, parameters: " in trials["test_fails_with_blocks"]["story"]
+    alive = trials["test_fails_with_blocks"]["alive"]
+    assert ("parameters", 1, 4194304) in [(part["kind"], part["count"], part["bytes"]) for part in alive["parts"]]
+    assert sum(part["bytes"] for part in alive["parts"]) == alive["active"]
     assert re.search(r">4,194,304</td><td class=\"figure\">1</td><td>parameters</td><td>[^<]*sample_limits\.py:\d+<", page)
-    assert trials["test_keeps_its_limit"]["story"] == "" and "No fix ran" not in page
+    assert "alive" not in trials["test_keeps_its_limit"] and "No fix ran" not in page
     cases = {(case.get("classname").split("::")[1].split("/")[0], case.get("name")) for case in xml.parse(said[2] / "junit.xml").iter("testcase") if case.find("failure") is not None}
     assert ("test_is_over_its_limit", "test/memory/allocated/limit") in cases, cases
 

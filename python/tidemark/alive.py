@@ -44,19 +44,22 @@ def kinds() -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def largest_or_why(count: int) -> str:
-    """The same for a failure, which this must not hide."""
-    try:
-        return largest(count)
-    except (Misuse, OSError, ValueError) as error:
-        return f"not known: {error}"
+def at_peak() -> dict[str, Any] | None:
+    """What is alive at the highest peak of active memory, on the device where it is highest, as a report has it (`alive` of a trial: where, active, reserved,
+    parts); None where there is nothing."""
+    device = max(devices(), key=lambda one: one["peak"]["active"], default=None)
+    if device is None or not device.get("parts"):
+        return None
+    parts = [{"line" if name == "site" else name: part[name] for name in ("kind", "module", "site", "count", "bytes")} for part in device["parts"]]
+    return {"where": f"rank {os.environ.get('RANK', 0)}", "active": sum(part["bytes"] for part in parts), "reserved": device["peak"]["reserved"],
+            "parts": sorted(parts, key=lambda part: -part["bytes"])}
 
 
-def largest(count: int = 10) -> str:
-    """The largest groups of blocks at the highest peak, by module and line: a line each; "" where there is none."""
-    parts = sorted((part for device in devices() for part in device.get("parts", ())), key=lambda part: -part["bytes"])
+def text(alive: dict[str, Any], count: int = 10) -> str:
+    """The largest parts of at_peak(), a line each."""
+    parts = alive["parts"]
     lines = [f"{part['bytes']:>18,} bytes in {part['count']} block{'s' if part['count'] > 1 else ''}, {part['kind']}: "
-             + ", ".join(filter(None, [part["module"], part["site"]])) for part in parts[:count]]
+             + ", ".join(filter(None, [part["module"], part["line"]])) for part in parts[:count]]
     if len(parts) > count:
         lines.append(f"{sum(part['bytes'] for part in parts[count:]):>18,} bytes in {len(parts) - count} more lines")
     return "\n".join(lines)

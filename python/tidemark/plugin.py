@@ -187,9 +187,20 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     made = yield
     if is_child(item.config) and made.failed and call.excinfo is not None:
         made.tidemark_kind = child.kind_of(call.excinfo, Misuse)
-        if call.when == "call" and made.tidemark_kind != "misuse" and (found := alive.largest_or_why(10)):
-            made.sections.append((f"{report.ALIVE}, the ten largest by module and line", found))
+        if call.when == "call" and made.tidemark_kind != "misuse":
+            add_alive(made)
     return made
+
+
+def add_alive(failure: pytest.TestReport) -> None:
+    """What is alive at the peak, as a section and for the report; an error of that must not hide the failure."""
+    try:
+        failure.tidemark_alive = alive.at_peak()
+        shown = failure.tidemark_alive and alive.text(failure.tidemark_alive)
+    except (Misuse, OSError, ValueError) as error:
+        shown = f"not known: {error}"
+    if shown:
+        failure.sections.append(("alive at the highest peak, the ten largest by module and line", shown))
 
 
 @pytest.fixture

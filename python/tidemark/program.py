@@ -25,7 +25,7 @@ class Run:
         self.folder = folder  #: the folder of the report; without `report=` it is removed with this object
         self.output = output  #: what the program and tidemark have written
         self._report, self._kept = report, kept
-        self._programs: list[dict[str, Any]] = [{**trial["program"], "schedule": trial["schedule"]} for trial in report["trials"]]
+        self._programs: list[dict[str, Any]] = [{**trial["program"], "schedule": trial["schedule"], "alive": trial.get("alive")} for trial in report["trials"]]
         #: the program's exit code, or that of a check
         self.exit_code: int = next((one["exit_code"] for one in self._programs if one["exit_code"]), 0)
 

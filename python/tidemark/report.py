@@ -22,7 +22,6 @@ SCHEMA, VERSION = "tidemark/report", "3.0"
 STATISTICS = ("allocated", "active", "reserved", "requested")
 FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
 MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "lagging", "random")  # the defaults first
-ALIVE = "alive at the highest peak"
 ENDED = ("failure/ended", "failure/exception")
 
 
@@ -56,7 +55,7 @@ class Writer:
         if not report.passed and found["outcome"] == "passed":
             found["outcome"] = "error" if report.failed and report.when != "call" else report.outcome
             found["why"] = why_of(report)
-        found["alive"] = next((text for title, text in report.sections if title.startswith(ALIVE)), found.get("alive", ""))
+        found["alive"] = getattr(report, "tidemark_alive", None) or found.get("alive")
 
     def pytest_sessionfinish(self) -> None:
         if not self.folder:
@@ -102,8 +101,8 @@ def trial(name: str, test: Record) -> Record:
     return {"scenario": name, "size": "test", "mode": one_of(MODES, settings.get("mode")), "schedule": first["run"]["schedule"] if first else one_of(SCHEDULES, settings.get("schedule")),
             "ranks": settings.get("of") or settings.get("ranks") or 1, "steps": max((len(record["held"]) for records in test["records"].values() for record in records if record),
                                                                                    default=0),
-            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": [] if skipped else grouped(verdicts), "story": test.get("alive", ""),
-            "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": []}
+            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": [] if skipped else grouped(verdicts), "story": "",
+            "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": [], **({"alive": test["alive"]} if test.get("alive") else {})}
 
 
 def one_of(words: Sequence[str], word: Any) -> str:

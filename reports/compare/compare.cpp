@@ -121,7 +121,7 @@ class Comparer {
         devices(*before.program), devices(*after.program), &DeviceAt::name, both,
         [&](const DeviceAt& a) { missing(before.name() + ", " + a.name()); },
         [&](const DeviceAt& b) { out_.fresh.push_back(before.name() + ", " + b.name()); });
-    const auto &was = before.program->alive, &is = after.program->alive;
+    const auto &was = before.alive, &is = after.alive;
     if (was && is)
       metrics({before.name(), "", {}}, -1, metrics_of(*was), metrics_of(*is), false, seen["alive"]);
   }

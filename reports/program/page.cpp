@@ -84,9 +84,9 @@ std::vector<Section> run_ahead_sections(const Report& report) {
       "What the schedule with the highest peak holds beyond the lowest",
       {fmt::format("The highest peaks are: {} under {}, {}, and {} under {}, {}, in bytes as "
                    "requested. The parts sum to the difference.",
-                   ahead.high->program->alive->where, ahead.high->schedule,
-                   figure(ahead.high->program->alive->active), ahead.low->program->alive->where,
-                   ahead.low->schedule, figure(ahead.low->program->alive->active))},
+                   ahead.high->alive->where, ahead.high->schedule,
+                   figure(ahead.high->alive->active), ahead.low->alive->where, ahead.low->schedule,
+                   figure(ahead.low->alive->active))},
       {},
       {{"bytes", "blocks", "kind", "module", "line"}}};
   for (const AlivePart& part : ahead.parts)

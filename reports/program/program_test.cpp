@@ -24,14 +24,13 @@ ProcessRecord process(std::optional<int> rank, Bytes active) {
 TrialRecord program(const std::string& schedule, std::vector<Bytes> active) {
   TrialRecord trial = program_trial({"python3", "train.py"}, Mode::known, schedule,
                                     static_cast<int>(active.size()));
-  ProgramRecord& out = *trial.program;
   for (std::size_t rank = 0; rank < active.size(); ++rank)
-    out.processes.push_back(process(static_cast<int>(rank), active[rank]));
-  out.alive = AliveAtPeak{"rank1",
-                          active.back(),
-                          active.back() + 100,
-                          {{"parameters", "*", "build train.py:3", 2, 300},
-                           {"activations", "*", "step train.py:9", 1, active.back() - 300}}};
+    trial.program->processes.push_back(process(static_cast<int>(rank), active[rank]));
+  trial.alive = AliveAtPeak{"rank1",
+                            active.back(),
+                            active.back() + 100,
+                            {{"parameters", "*", "build train.py:3", 2, 300},
+                             {"activations", "*", "step train.py:9", 1, active.back() - 300}}};
   return trial;
 }
 
@@ -102,13 +101,13 @@ TEST(Program, CompareNamesWhatGrewByLine) {
 
 TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
   TrialRecord before = program("lagging", {1000}), after = program("lagging", {1000});
-  before.program->alive->parts = {{"activations", "", "a t.py:1", 1, 600},
-                                  {"activations", "", "b t.py:2", 1, 100},
-                                  {"other", "", "c t.py:3", 1, 300}};
-  after.program->alive->parts = {{"activations", "", "a t.py:1", 1, 900},
-                                 {"activations", "", "b t.py:2", 1, 200},
-                                 {"backward", "", "d t.py:4", 1, 50}};
-  after.program->alive->active = 1150;
+  before.alive->parts = {{"activations", "", "a t.py:1", 1, 600},
+                         {"activations", "", "b t.py:2", 1, 100},
+                         {"other", "", "c t.py:3", 1, 300}};
+  after.alive->parts = {{"activations", "", "a t.py:1", 1, 900},
+                        {"activations", "", "b t.py:2", 1, 200},
+                        {"backward", "", "d t.py:4", 1, 50}};
+  after.alive->active = 1150;
   Report base = report({before}), fresh = report({after});
   base.run.torch = "2.8", fresh.run.torch = "2.11";
   const Side a{"a", base}, b{"b", fresh};
@@ -131,19 +130,18 @@ TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
   for (const auto& part : picture["parts"]) drawn += part["bytes"].get<Bytes>();
   EXPECT_EQ(drawn, 150) << "the picture's bars end at the new peak";
   Bytes sum = 0;
-  for (const AlivePart& part : beyond(*before.program->alive, *after.program->alive))
-    sum += part.bytes;
+  for (const AlivePart& part : beyond(*before.alive, *after.alive)) sum += part.bytes;
   EXPECT_EQ(sum, 150);
-  before.program->alive.reset();
+  before.alive.reset();
   EXPECT_TRUE(difference(before, after, 2).rows.empty());
 }
 
 TEST(Program, CompareOrdersLinesByBytes) {
   Report base = report({program("lagging", {100'000})}), more = base;
-  base.trials[0].program->alive->parts = {{"activations", "", "large", 1, 90'000},
-                                          {"other", "", "small", 1, 10}};
-  more.trials[0].program->alive->parts = {{"activations", "", "large", 1, 99'000},
-                                          {"other", "", "small", 1, 1000}};
+  base.trials[0].alive->parts = {{"activations", "", "large", 1, 90'000},
+                                 {"other", "", "small", 1, 10}};
+  more.trials[0].alive->parts = {{"activations", "", "large", 1, 99'000},
+                                 {"other", "", "small", 1, 1000}};
   const Comparison c = compare(base, more, {});
   ASSERT_EQ(c.changes.size(), 2u);
   EXPECT_EQ(c.changes[0].metric, "alive/activations, large") << "10 %, and 9,000 bytes";

@@ -164,7 +164,7 @@ Report write_program(const std::filesystem::path& folder, const std::vector<Snap
                                  device.peak.active, 0, 0});
     program.processes.push_back(std::move(process));
   }
-  program.alive = alive_at(peaks[0]);
+  trial.alive = alive_at(peaks[0]);
   report.trials.push_back(std::move(trial));
   std::vector<File> pages = program_files(report, peaks, folder);
   pages.push_back({"report.json", json_text(report)});

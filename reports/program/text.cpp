@@ -132,13 +132,13 @@ std::vector<std::vector<std::string>> bracket(const std::vector<TrialRecord>& tr
 RunAhead run_ahead(const std::vector<TrialRecord>& trials) {
   RunAhead out;
   for (const TrialRecord& trial : trials) {
-    const auto& alive = trial.program->alive;
+    const auto& alive = trial.alive;
     if (!alive) return {};
-    if (!out.low || alive->active < out.low->program->alive->active) out.low = &trial;
-    if (!out.high || alive->active > out.high->program->alive->active) out.high = &trial;
+    if (!out.low || alive->active < out.low->alive->active) out.low = &trial;
+    if (!out.high || alive->active > out.high->alive->active) out.high = &trial;
   }
   if (out.low == out.high) return {};
-  out.parts = beyond(*out.low->program->alive, *out.high->program->alive);
+  out.parts = beyond(*out.low->alive, *out.high->alive);
   return out;
 }
 
@@ -161,7 +161,7 @@ std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& afte
 }
 
 Section difference(const TrialRecord& before, const TrialRecord& after, std::size_t most) {
-  const auto &was = before.program->alive, &is = after.program->alive;
+  const auto &was = before.alive, &is = after.alive;
   if (!was || !is) return {};
   return waterfall("peak of active under " + after.schedule, was->active, is->active,
                    beyond(*was, *is), most);
@@ -212,8 +212,8 @@ std::string bracket_text(const std::vector<TrialRecord>& trials) {
   const RunAhead ahead = run_ahead(trials);
   if (ahead.parts.empty()) return text;
   const auto peak = [](const TrialRecord& trial) {
-    return fmt::format("{} bytes of {} under {}", exact(trial.program->alive->active),
-                       trial.program->alive->where, trial.schedule);
+    return fmt::format("{} bytes of {} under {}", exact(trial.alive->active), trial.alive->where,
+                       trial.schedule);
   };
   text += fmt::format("the difference between the highest peaks, {} and {}, as requested:\n",
                       peak(*ahead.high), peak(*ahead.low));
