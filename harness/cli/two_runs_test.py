@@ -1,4 +1,4 @@
-"""Two runs of the smoke suite on four ranks leave the same bytes in every file but for the object
+"""Two runs on four ranks, of the smoke suite or of the scenarios that are named, leave the same bytes in every file but for the object
 `run` (when, where, how long). The second one runs without address-space randomisation and with a
 larger environment, so host memory is laid out differently: no order may come from addresses.
 
