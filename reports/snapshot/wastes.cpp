@@ -1,8 +1,11 @@
 #include "reports/snapshot/wastes.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "reports/snapshot/walk.h"
 
@@ -14,13 +17,20 @@ class Search {
   Search(const Snapshot& snapshot, std::size_t device, const LabelOf& labels)
       : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels) {
     for (const ProgramPhase& phase : s_.phases)
-      if (static_cast<std::size_t>(phase.device) == device && phase.name == "optimizer")
-        moments_.insert(phase.begin);
+      if (static_cast<std::size_t>(phase.device) == device)
+        phases_[phase.name].emplace_back(phase.begin, phase.end);
+    for (auto& [name, phases] : phases_) std::ranges::sort(phases);
+    // An optimizer that steps in a backward, one parameter after the other, ends none.
+    for (const auto& [begin, end] : phases_["optimizer"])
+      if (!is_in("backward", begin)) moments_.insert(begin);
     const bool steps = !moments_.empty();
-    if (!steps) find_backwards(device);
+    if (!steps) find_backwards();
+    find_needed();
     const std::string when = steps ? "before an optimizer's step" : "when a backward has ended";
-    activations_.name = "activations that outlive the backward, " + when;
-    buffers_.name = "gathered parameters and buckets that outlive the backward, " + when;
+    for (Moments* of : {&ended_, &before_a_backward_}) {
+      of->activations.name = "activations that outlive the backward, " + when;
+      of->buffers.name = "gathered parameters and buckets that outlive the backward, " + when;
+    }
   }
 
   std::vector<Waste> run(std::size_t peak_event) {
@@ -28,25 +38,40 @@ class Search {
       if (walk_.place() + 1 == peak_event) take_peak();
       if (walk_.moved() && moments_.contains(walk_.moment())) take_moment();
     }
-    return {std::move(streams_), std::move(activations_), std::move(buffers_)};
+    Moments& of = ended_.activations.bytes ? ended_ : before_a_backward_;
+    return {std::move(streams_), std::move(of.activations), std::move(of.buffers)};
   }
 
  private:
-  // Ends of backwards that leave no forward without its own, and of the last one.
-  void find_backwards(std::size_t device) {
-    std::vector<ProgramPhase::Moment> forwards, backwards;
-    for (const ProgramPhase& phase : s_.phases) {
-      if (static_cast<std::size_t>(phase.device) != device) continue;
-      if (phase.name == "forward") forwards.push_back(phase.begin);
-      if (phase.name == "backward") backwards.push_back(phase.end);
-    }
+  using Moment = ProgramPhase::Moment;
+
+  bool is_in(const char* name, const Moment& moment) {
+    const auto& phases = phases_[name];
+    const auto after =
+        std::ranges::upper_bound(phases, moment, {}, &std::pair<Moment, Moment>::first);
+    return after != phases.begin() && moment < std::prev(after)->second;
+  }
+
+  // Ends of backwards that leave no forward without its own, and of the last one; a backward in a
+  // forward is none.
+  void find_backwards() {
+    std::vector<Moment> backwards;
+    for (const auto& [begin, end] : phases_["backward"])
+      if (!is_in("forward", begin)) backwards.push_back(end);
     std::ranges::sort(backwards);
     for (std::size_t i = 0; i < backwards.size(); ++i) {
       const auto begun = std::ranges::count_if(
-          forwards, [&](const ProgramPhase::Moment& one) { return one < backwards[i]; });
+          phases_["forward"], [&](const auto& one) { return one.first < backwards[i]; });
       if (i + 1 == backwards.size() || begun <= static_cast<std::ptrdiff_t>(i + 1))
         moments_.insert(backwards[i]);
     }
+  }
+
+  // Blocks that a backward frees: until then it needs them.
+  void find_needed() {
+    for (TraceWalk walk(trace_); walk.next();)
+      if (walk.event().action == Action::free_requested && is_in("backward", walk.moment()))
+        if (const auto block = walk.block_of(walk.event().address)) needed_.insert(*block);
   }
 
   const Part& part(std::size_t event) {
@@ -63,24 +88,39 @@ class Search {
 
   void take_moment() {
     std::vector<Part> activations, buffers;
+    bool needed = false;
     for (const auto& [address, event] : walk_.live()) {
       if (walk_.is_freed(address)) continue;
       const Part& one = part(event);
-      if (one.kind == "activations") activations.push_back(one);
-      if (one.kind == "sharding buffers") buffers.push_back(one);
+      if (one.kind == "activations" && needed_.contains(event))
+        needed = true;
+      else if (one.kind == "activations")
+        activations.push_back(one);
+      else if (one.kind == "sharding buffers")
+        buffers.push_back(one);
     }
-    keep_most(activations_, activations, walk_.active());
-    keep_most(buffers_, buffers, walk_.active());
+    Moments& of = needed ? before_a_backward_ : ended_;
+    keep_most(of.activations, activations, walk_.active());
+    keep_most(of.buffers, buffers, walk_.active());
   }
+
+  // The most of moments at which a later backward needs activations, and of all others. The former
+  // count where there are no others, without what is needed.
+  struct Moments {
+    Waste activations, buffers;
+  };
 
   const Snapshot& s_;
   const std::vector<TraceEvent>& trace_;
   const LabelOf& labels_;
   TraceWalk walk_{trace_};
+  std::map<std::string, std::vector<std::pair<Moment, Moment>>>
+      phases_;                              // begins and ends, by name
   std::set<ProgramPhase::Moment> moments_;  // at which no backward is to come
+  std::unordered_set<std::size_t> needed_;
   std::unordered_map<std::size_t, Part> parts_;
   Waste streams_{.name = "freed, but held for another stream, at the highest peak"};
-  Waste activations_, buffers_;
+  Moments ended_, before_a_backward_;
 };
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace tidemark {
 ///   are still held because another stream uses them (record_stream);
 /// * before an optimizer's step, when all backwards have ended, where it is most of all such
 ///   moments: activations (blocks that a module's forward or an operator in autograd's graph has
-///   allocated, that are no labelled tensors and not freed); and sharding buffers (gathered
-///   parameters and gradient buckets of FSDP, DDP, DeepSpeed). Without an optimizer, when a
-///   backward has ended;
+///   allocated, that are no labelled tensors and not freed, and that no later backward frees); and
+///   sharding buffers (gathered parameters and gradient buckets of FSDP, DDP, DeepSpeed). Without
+///   an optimizer, or if it steps in a backward, when a backward has ended;
 /// * when a backward begins: gathered inputs of tensor-parallel layers (gathered_waste).
 /// Bytes as requested. `labels` are labels_of the device. Without a backward
 /// the last three are not known.

@@ -92,6 +92,33 @@ TEST(Wastes, WithoutAnOptimizerAreOfTheEndsOfBackwards) {
   EXPECT_EQ(text_of(wastes[1]), "300 of 410; 300 layers.*.mlp forward model.py:3") << "the last";
 }
 
+// Two optimizers that take turns: the graph of the first step's block (300) is needed later.
+TEST(Wastes, WhatALaterBackwardFreesIsNeeded) {
+  Snapshot s = training();
+  s.phases.push_back(phase("backward", {5, 2}, {5, 3}));
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[1]), "500 of 618; 500 layers.*.mlp forward model.py:3");
+  s.phases = {step_at(0, 4, 2), phase("backward", {5, 2}, {5, 3})};
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[1]), "0 of 340");
+  s.phases[1].end = {5, 2};  // it is over when the block is freed
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[1]), "300 of 340; 300 layers.*.mlp forward model.py:3");
+}
+
+TEST(Wastes, AnOptimizerThatStepsInABackwardEndsNone) {
+  Snapshot s = training();
+  s.phases = {phase("backward", {3, 0}, {5, 2}), step_at(0, 4, 0)};
+  const auto wastes = of_device_0(s, kPeak);
+  EXPECT_EQ(wastes[1].name, "activations that outlive the backward, when a backward has ended");
+  EXPECT_EQ(text_of(wastes[1]), "300 of 348; 300 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(text_of(wastes[2]), "0 of 348");
+}
+
+// torch.compile calls autograd while it compiles.
+TEST(Wastes, ABackwardInAForwardIsNone) {
+  Snapshot s = training();
+  s.phases = {phase("forward", {0, 0}, {4, 2}), phase("backward", {2, 0}, {3, 0})};
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[1]), "? of 0");
+}
+
 TEST(Wastes, WhatIsFreedAndWaitsIsNotKept) {
   Snapshot s = training();
   s.phases = {step_at(0, 4, 0)};  // the block of 900 waits
