@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "harness/virtual/recorder/format.h"
 #include "reports/program/places.h"
 #include "reports/snapshot/parts.h"
 #include "reports/units.h"
@@ -24,9 +25,13 @@ struct Steps {
   std::vector<std::int64_t> numbers;  // of each, of which some may be left out
 };
 
+/// Phases of this name that an optimizer's step does not follow: those before it are parts of a
+/// step.
 Steps named(const MemoryPicture& picture, const char* name) {
   Steps out{name, {}, {}};
-  std::size_t end = 0;  // of the phase that is open
+  std::size_t end = 0;  // of the phase that is open, or of the optimizer's last step
+  for (const MemoryPicture::Phase& phase : picture.phases)
+    if (phase.name == "optimizer") end = std::max(end, phase.to);
   for (const MemoryPicture::Phase& phase : picture.phases) {
     if (phase.name != name || phase.from < end) continue;
     end = phase.to;
@@ -125,6 +130,11 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
 
 namespace {
 
+std::string module_text(const std::string& module) {
+  if (module.empty()) return "";
+  return module == recorder::kOutsideModules ? ", " + module : ", module " + module;
+}
+
 /// "; held by `total` in main (train.py:9)", of the first parts.
 std::string held_by(const StepGrowth& growth, std::size_t most) {
   std::vector<std::string> names;
@@ -144,16 +154,16 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   for (std::size_t i = 0; i < std::min(kMost, growth.parts.size()); ++i) {
     const Part& part = growth.parts[i];
     places.push_back(fmt::format("{} in {}, {}{}{}", bytes_text(part.bytes),
-                                 plural(part.count, "block"), part.kind,
-                                 part.module.empty() ? "" : ", module " + part.module,
+                                 plural(part.count, "block"), part.kind, module_text(part.module),
                                  part.site.empty() ? "" : ", " + part.site));
   }
   if (growth.parts.size() > kMost)
     places.push_back(fmt::format("{} more", growth.parts.size() - kMost));
-  std::string out = fmt::format(
-      "{} grows by {}{} a {} since {} {}: {}", place_name(growth.where, growth.device),
-      growth.least < growth.most ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
-      growth.unit, growth.unit, growth.since, fmt::join(places, "; "));
+  const bool differ = growth.most - growth.least > growth.most / 20;
+  std::string out =
+      fmt::format("{} grows by {}{} a {} since {} {}: {}", place_name(growth.where, growth.device),
+                  differ ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
+                  growth.unit, growth.unit, growth.since, fmt::join(places, "; "));
   out += held_by(growth, kMost);
   if (std::ranges::all_of(growth.holders, &Holder::is_cycle))
     return out;  // it is freed now and then

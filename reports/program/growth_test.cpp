@@ -99,6 +99,30 @@ TEST(Growth, OfDifferentSizesHasBothEnds) {
   EXPECT_THAT(growth_text(*growth, 0), HasSubstr("grows by 1 MiB to 3 MiB a step since step 1:"));
 }
 
+// The outputs of a step's microbatches are there until its end.
+TEST(Growth, BackwardsBeforeAnOptimizersStepAreNoSteps) {
+  Program p(10, "backward", false);
+  for (std::size_t step = 0; step < 10; ++step) p.block(step, kMiB, 99);
+  p.picture.phases.push_back({"optimizer", 1, 460, 480});
+  const auto after = growth_of(p.picture);
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->since, 1) << "of the five backwards after the optimizer";
+  p.picture.phases.back() = {"optimizer", 1, 560, 580};
+  EXPECT_FALSE(growth_of(p.picture));
+}
+
+TEST(Growth, OutsideModulesIsNoModule) {
+  Program p(8);
+  p.picture.places[0].module = "outside modules";
+  for (std::size_t step = 0; step < 8; ++step)
+    p.block(step, 100 * kMiB + static_cast<std::int64_t>(step), 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 0),
+              HasSubstr("grows by 100.0 MiB a step since step 1: 100.0 MiB in 1 block, "
+                        "activations, outside modules, evaluate leak.py:8"));
+}
+
 TEST(Growth, WithoutAnOptimizerBackwardsAreSteps) {
   Program p(6, "backward", false);
   for (std::size_t step = 0; step < 6; ++step) p.block(step, kMiB, 99);

@@ -77,7 +77,9 @@ class Composer {
     for (const ProgramPhase& phase : s_.phases) {
       if (static_cast<std::size_t>(phase.device) != summary_.device) continue;
       const auto from = moments_.find(phase.begin), to = moments_.find(phase.end);
-      if (from != moments_.end() && to != moments_.end() && from->second < to->second)
+      if (from == moments_.end() || to == moments_.end()) continue;
+      // An optimizer that allocates nothing ends a step too.
+      if (from->second < to->second || phase.name == "optimizer")
         out_.phases.push_back({phase.name, phase.step, from->second, to->second});
     }
     std::ranges::stable_sort(out_.phases, {}, &MemoryPicture::Phase::from);
