@@ -26,19 +26,7 @@ std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
   const auto& frames = snapshot.stacks[event.stack];
   if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
     return "backward";
-  for (std::uint32_t at : frames) {
-    const std::string& file = snapshot.frames[at].file;
-    const auto in = [&](const char* folder) { return file.find(folder) != std::string::npos; };
-    if (in("/torch/optim/")) {
-      // A step that ran out of memory has not come to its labels.
-      const bool state = snapshot.frames[at].function == "_init_group";
-      return state ? "optimizer state" : "optimizer temporaries";
-    }
-    if (in("/torch/distributed/fsdp/") || in("/torch/nn/parallel/distributed.py") ||
-        in("/deepspeed/runtime/"))
-      return "sharding buffers";
-    if (!in("/torch/") || in("/torch/nn/modules/")) break;  // a module, or the program itself
-  }
+  if (const std::string kind = kind_of_library(snapshot, frames); !kind.empty()) return kind;
   return event.module != 0 ? "activations" : "other";
 }
 

@@ -12,6 +12,7 @@
 #include "reports/snapshot/of_rank.h"
 #include "reports/snapshot/process_record.h"
 #include "reports/snapshot/record_bytes.h"
+#include "reports/snapshot/site.h"
 
 namespace tidemark {
 namespace {
@@ -196,7 +197,8 @@ class EventReader {
 
   /// The stack of an event in the snapshot. An event of the backward begins with autograd's node;
   /// below it is what Python did in the node, then the place that made the node in the forward.
-  /// What a node computes again by modules (checkpointing) is like in the forward.
+  /// What a node computes again by modules (checkpointing) is like in the forward, and what FSDP or
+  /// an optimizer does in a hook is theirs.
   std::pair<std::uint32_t, std::uint64_t> place_of(std::uint64_t stack, std::uint64_t module,
                                                    std::uint64_t node) {
     const std::vector<std::uint32_t>& frames = known(stacks_, stack);
@@ -207,6 +209,8 @@ class EventReader {
     std::vector<std::uint32_t> whole = by_python ? frames : forward;
     if (by_python) whole.insert(whole.end(), forward.begin(), forward.end());
     if (module != 0) return {stack_number(0, std::move(whole)), module};
+    if (by_python && !kind_of_library(out_, frames).empty())
+      return {stack_number(0, std::move(whole)), of.module};
     return {stack_number(node, std::move(whole)), of.module};
   }
   static bool runs_backward(const StackFrame& frame) {

@@ -15,9 +15,17 @@ bool is_python(const StackFrame& frame) {
   return frame.file.ends_with(".py") || (frame.file.starts_with('<') && frame.line > 0);
 }
 
-/// Or that of `tidemark exec`, which stands around autograd.backward and other functions, or what
-/// torch.compile or Python itself has written. A wheel's C++ frames have the names of files without
-/// folders, and the interpreter's have C files.
+/// Python's own: copy.deepcopy, a thread's first frame. A program in such a folder is installed.
+bool of_standard_library(const std::string& file) {
+  for (const char* folder : {"/lib/python3.", "/lib64/python3."})
+    if (const auto at = file.find(folder); at != file.npos)
+      return file.find("-packages/", at) == file.npos;
+  return false;
+}
+
+/// Or that of Python's standard library, of `tidemark exec`, which stands around autograd.backward
+/// and other functions, or what torch.compile or Python itself has written. A wheel's C++ frames
+/// have the names of files without folders, and the interpreter's have C files.
 bool pytorchs_own(const StackFrame& frame) {
   std::string file = frame.file;
   std::ranges::replace(file, '\\', '/');
@@ -28,7 +36,7 @@ bool pytorchs_own(const StackFrame& frame) {
   };
   return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
          file == "??" || in("/python/tidemark_") || in("/torchinductor_") ||
-         file.starts_with("<frozen") ||
+         file.starts_with("<frozen") || of_standard_library(file) ||
          (!is_python(frame) &&
           (file.ends_with(".c") || of("at::") || of("c10::") || of("torch::")));
 }
@@ -54,6 +62,23 @@ std::string text(const StackFrame& frame) {
 }  // namespace
 
 bool is_users_python(const StackFrame& frame) { return is_python(frame) && !pytorchs_own(frame); }
+
+std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames) {
+  for (std::uint32_t at : frames) {
+    const std::string& file = snapshot.frames[at].file;
+    const auto in = [&](const char* folder) { return file.find(folder) != std::string::npos; };
+    if (in("/torch/optim/")) {
+      // A step that ran out of memory has not come to its labels.
+      const bool state = snapshot.frames[at].function == "_init_group";
+      return state ? "optimizer state" : "optimizer temporaries";
+    }
+    if (in("/torch/distributed/fsdp/") || in("/torch/distributed/_composable/fsdp/") ||
+        in("/torch/nn/parallel/distributed.py") || in("/deepspeed/runtime/"))
+      return "sharding buffers";
+    if (!in("/torch/") || in("/torch/nn/modules/")) break;  // a module, or the program itself
+  }
+  return "";
+}
 
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack) {
   for (const std::uint32_t at : snapshot.stacks[stack])

@@ -3,15 +3,21 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "reports/snapshot/snapshot.h"
 
 namespace tidemark {
 
-/// True for a frame of the user's Python code, not PyTorch's or torch.compile's.
+/// True for a frame of the user's Python code, not PyTorch's, torch.compile's or Python's own.
 bool is_users_python(const StackFrame& frame);
 /// The innermost of them in a stack; nullptr where there is none.
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack);
+
+/// The kind of what Python code of a library allocates: "optimizer state" and "optimizer
+/// temporaries" (torch.optim), "sharding buffers" (FSDP, DDP, DeepSpeed); empty where the innermost
+/// frames are those of a module or of the program. `frames` are places in Snapshot::frames.
+std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames);
 
 /// "step train.py:12" of the innermost Python frame that is the user's. In a backward that
 /// tidemark exec has recorded, with autograd's node: "forward model.py:9 (MmBackward0)". Without

@@ -36,6 +36,17 @@ TEST(Site, IsTheInnermostPythonFrameOfTheUser) {
   EXPECT_EQ("<module> <stdin>:3", site({kCall, {"<module>", "<stdin>", 3}}));
 }
 
+TEST(Site, OfPythonsOwnModulesIsTheirCaller) {
+  const StackFrame caller{"copy", "/x/train.py", 9};
+  for (const char* folder : {"/usr/lib/python3.11/", "/usr/lib64/python3.13/"})
+    EXPECT_EQ("copy train.py:9",
+              site({{"deepcopy", std::string(folder) + "copy.py", 153}, caller}));
+  EXPECT_EQ("merge model.py:5",
+            site({{"merge", "/usr/lib/python3.11/site-packages/lora/model.py", 5}, caller}));
+  EXPECT_EQ("forward linear.py:134", site({{"forward", "/x/torch/nn/modules/linear.py", 134},
+                                           {"run", "/usr/lib/python3.11/threading.py", 982}}));
+}
+
 TEST(Site, OnWindowsHasNoFolderEither) {
   EXPECT_EQ("silu model.py:5", site({{"einsum", R"(D:\a\site-packages\torch\functional.py)", 373},
                                      {"silu", R"(D:\a\model.py)", 5}}));
