@@ -352,8 +352,8 @@ from torch import nn
 asked = []
 if "tidemark_labels" in sys.modules:
     labels = sys.modules["tidemark_labels"].Labels
-    address = labels.address
-    labels.address = lambda own, tensor: asked.append(type(tensor).__name__) or address(own, tensor)
+    addresses = labels.addresses
+    labels.addresses = lambda own, tensor: asked.append(type(tensor).__name__) or addresses(own, tensor)
 class Layer(nn.Module):
     def __init__(self, parts):
         super().__init__()

@@ -95,12 +95,16 @@ void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
 
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
+  // The last name at an address counts: a module gets a longer path when one around it is called.
+  std::unordered_map<const TraceEvent*, std::map<std::int64_t, std::string>> names;
   each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
     if (is_of_holder(label)) return;
     BlockLabel& known = out[block];
-    if (known.kind != label.kind) known = {label.kind, {}};
-    known.names.insert(label.name);
+    if (known.kind != label.kind) known.kind = label.kind, names[block].clear();
+    names[block][label.address] = label.name;
   });
+  for (const auto& [block, named] : names)
+    for (const auto& [address, name] : named) out[block].names.insert(name);
   return out;
 }
 
@@ -124,7 +128,8 @@ Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& l
   if (event.stack != 0) part.site = site_of(snapshot, event.stack);
   if (const auto found = labels.find(&event); found != labels.end()) {
     part.kind = found->second.kind;
-    part.module = found->second.module();
+    if (found->second.names != std::set<std::string>{""} || part.kind != "gradients")
+      part.module = found->second.module();
   }
   if (!numbers) part.module = without_numbers(part.module);
   return part;

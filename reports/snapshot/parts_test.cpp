@@ -80,6 +80,16 @@ TEST(Parts, OfThePeakByKindAndModule) {
   EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("sharding buffers"));
 }
 
+TEST(Parts, TheLastNameAtAnAddressCounts) {
+  Snapshot s;
+  s.traces = {{event(Action::alloc, 0, 400)}};
+  s.labels = {{0, 1, kBase, "parameters", "0.weight"},
+              {0, 1, kBase + 200, "parameters", "0.bias"},
+              {0, 1, kBase, "parameters", "features.0.weight"},
+              {0, 1, kBase + 200, "parameters", "features.0.bias"}};
+  EXPECT_EQ("features.0", labels_of(s, 0).at(&s.traces[0][0]).module());
+}
+
 TEST(BlockLabel, OneBlockOfSeveralTensorsHasTheModulesOfAll) {
   const auto module = [](std::set<std::string> names) {
     return BlockLabel{"parameters", std::move(names)}.module();

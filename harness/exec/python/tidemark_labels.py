@@ -7,6 +7,7 @@ import weakref
 
 from tidemark_growth import Growth
 from tidemark_phases import Phases
+from tidemark_tensors import plain_tensors
 from tidemark_trace import Trace
 
 # Modules that wrap another one: of torch.compile, checkpointing, FSDP, DDP.
@@ -15,6 +16,11 @@ WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "
 
 def plain(path):
     return ".".join(word for word in path.split(".") if word not in WRAPPERS)
+
+
+def is_below(path, known):
+    """True for a path that begins further out: that of a module which the program first called alone."""
+    return path != known and (not known or path.endswith(b"." + known))
 
 
 def setting(value):
@@ -47,10 +53,13 @@ class Modules(dict):
         self.tell, self.forget = layer.tidemark_record_builtin(b"name_module"), layer.tidemark_record_builtin(b"forget_module")
 
     def add(self, module, path):
-        if id(module) not in self:
-            self[id(module)] = path
-            self.tell(module, path)
+        known = self.get(id(module))
+        if known is None:
             weakref.finalize(module, self.remove, id(module)).atexit = False
+        elif not is_below(path, known):
+            return
+        self[id(module)] = path
+        self.tell(module, path)
 
     def remove(self, number):
         del self[number]
@@ -126,23 +135,23 @@ class Labels:
         """Tensors, or None, of a kind, with their names."""
         at = 0
         while (at := self.tell_labels(kind, names, tensors, at)) < len(tensors):
-            address = self.address(tensors[at])
-            if address:
+            for address in self.addresses(tensors[at]):
                 self.layer.tidemark_record_label(address, kind, names[at])
             at += 1
 
-    def address(self, tensor):
-        """Where a tensor of a type of its own lies on a GPU, or 0."""
-        tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
-        try:
-            return tensor.data_ptr() if isinstance(tensor, self.torch.Tensor) and tensor.is_cuda else 0
-        except (RuntimeError, NotImplementedError):
-            return 0  # a tensor without memory of its own
+    def addresses(self, value):
+        """Where a value that is no plain tensor lies on a GPU."""
+        for tensor in plain_tensors(self.torch, value):
+            try:
+                if tensor.is_cuda and (address := tensor.data_ptr()):
+                    yield address
+            except (RuntimeError, NotImplementedError):
+                continue  # a tensor without memory
 
     def name(self, parameter, path=None):
-        """The name of a parameter: the path under which it was found first, or its type and shape."""
-        named, name = self.names.get(id(parameter), (None, None))
-        if named is None or named() is not parameter:
+        """The name of a parameter: its path below the outermost module, or its type and shape."""
+        named, name = self.names.get(id(parameter), (None, b""))
+        if named is None or named() is not parameter or path and (name.endswith(b"]") or is_below(path, name)):
             name = path or f"{type(parameter).__name__}{list(parameter.shape)}".encode()
             self.names[id(parameter)] = weakref.ref(parameter), name
         return name
@@ -158,15 +167,18 @@ class Labels:
         self.phases.enter("optimizer")
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         names = [self.name(parameter) for parameter in parameters]
-        self.stepping[id(optimizer)] = dict(zip(map(id, parameters), names))
+        gradients = [parameter.grad for parameter in parameters]
+        self.stepping[id(optimizer)] = dict(zip(map(id, parameters), names)), sum(gradient is not None for gradient in gradients)
         self.label(b"parameters", names, parameters)
-        self.label(b"gradients", names, [parameter.grad for parameter in parameters])
+        self.label(b"gradients", names, gradients)
 
     def after_step(self, optimizer, _arguments, _keywords):
-        names, values, name_of = [], [], self.stepping.pop(id(optimizer), {})
+        names, values = [], []
+        name_of, stepped = self.stepping.pop(id(optimizer), ({}, 0))
+        of_all = len(optimizer.state) == 1 < stepped  # one state of all parameters, as that of LBFGS
         for parameter, state in optimizer.state.items():
             if id(parameter) in name_of:
-                names += [name_of[id(parameter)]] * len(state)
+                names += [b"" if of_all else name_of[id(parameter)]] * len(state)
                 values += state.values()
         self.label(b"optimizer state", names, values)
         self.phases.leave("optimizer")

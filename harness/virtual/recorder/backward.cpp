@@ -74,7 +74,8 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
   return before;
 }
 
-// A gradient that autograd leaves at a parameter.
+// A gradient that autograd leaves at a leaf. Those have no name that are no parameters of the
+// program, or not yet: FSDP's gathered ones.
 void label_gradient(State& state) {
   const auto node = torch::autograd::get_current_node();
   const auto* accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
@@ -84,11 +85,11 @@ void label_gradient(State& state) {
         tensor.defined() ? address_on_gpu(*tensor.unsafeGetTensorImpl()) : nullptr;
     return reinterpret_cast<std::uintptr_t>(address);
   };
-  const auto at = memory(accumulate->variable.grad()), parameter = memory(accumulate->variable);
-  if (at == 0 || parameter == 0) return;
+  const auto at = memory(accumulate->variable.grad());
+  if (at == 0) return;
   const std::lock_guard lock(state.mutex);
-  if (const std::string* name = state.parameter_at(parameter))
-    state.label(at, "gradients", std::string(*name));
+  const std::string* name = state.parameter_at(memory(accumulate->variable));
+  state.label(at, "gradients", name == nullptr ? "" : std::string(*name));
 }
 
 void end(const at::RecordFunction& call, at::ObserverContext* context) {

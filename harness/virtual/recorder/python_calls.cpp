@@ -117,6 +117,7 @@ Object labels(Object, const Object* arguments, ssize_t count) {
     if (name == nullptr) return nullptr;
     const auto* implementation =
         static_cast<const c10::TensorImpl*>(word(tensor, at.implementation));
+    if (implementation->is_cuda() && !implementation->has_storage()) return python.integer(i);
     const void* address = tidemark::recorder::address_on_gpu(*implementation);
     if (address != nullptr) tidemark_record_label(address, kind, name);
   }
@@ -185,7 +186,8 @@ constexpr std::array<Definition, 10> kDefinitions{{
      "first is that of the tensor"},
     {"labels", labels, kArray,
      "labels(kind: bytes, names: list[bytes], tensors: list, first: int) -> the index of the first "
-     "tensor, from that one on, of another type; None has no label"},
+     "tensor, from that one on, of another type or without memory of its own (sparse); None has no "
+     "label"},
     {"name_module", name_module, kArray, "name_module(module, path: bytes)"},
     {"forget_module", forget_module, kArray, "forget_module(id: int)"},
     {"entered", entered, kArray,

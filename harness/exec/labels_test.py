@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""labels_test.py TIDEMARK SITE CASE: the kinds and names that `tidemark exec --report` gives to memory."""
+import re
+
+from testing.said import FOLDER, MIB, python, run
+
+
+def alive(said, kind):
+    """Of what is alive at the highest peak: bytes of a kind, and its first lines."""
+    found = re.search(rf"^    {kind} +([\d,]+) bytes .*\n((?:         .*\n)+)", said.err[said.err.index("alive at the highest peak"):], re.M)
+    said.check(found, f"no {kind} are alive")
+    return int(found[1].replace(",", "")), found[2]
+
+
+def case_inner():
+    """Tensors within others: a quantised weight and the optimizer state of one, a sparse gradient, lists of LBFGS, a parameter below torch.func."""
+    program = """
+from torch import nn
+class Quantised(torch.Tensor):
+    @staticmethod
+    def __new__(cls, data, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=scale.dtype, device=data.device)
+    def __init__(self, data, scale):
+        self.data_, self.scale_ = data, scale
+    def __tensor_flatten__(self):
+        return ["data_", "scale_"], None
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), keywords=None):
+        if function is torch.ops.aten.detach.default:
+            return cls(arguments[0].data_, arguments[0].scale_)
+        plain = [one.data_ * one.scale_ if isinstance(one, Quantised) else one for one in arguments]
+        return function(*plain, **(keywords or {}))
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        data = torch.zeros(1024, 1024, dtype=torch.int8, device="cuda")
+        self.weight = nn.Parameter(Quantised(data, torch.ones(1024, 1, device="cuda")), requires_grad=False)
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight)
+model = nn.Sequential(Layer(), nn.Linear(1024, 1024, bias=False, device="cuda"))
+optimizer = torch.optim.LBFGS(model[1].parameters(), max_iter=3, tolerance_grad=0, tolerance_change=0)
+def closure():
+    optimizer.zero_grad()
+    loss = model(torch.ones(8, 1024, device="cuda")).square().mean() + model[1].weight.square().sum()
+    loss.backward()
+    return loss
+for _ in range(2):
+    optimizer.step(closure)
+embedding = nn.Embedding(4096, 256, sparse=True, device="cuda")
+embedding(torch.arange(1024, device="cuda")).sum().backward()
+torch.optim.SGD(embedding.parameters(), lr=0.1).step()
+other = nn.Linear(512, 512, bias=False, device="cuda")
+parameters = {name: value.detach() for name, value in other.named_parameters()}
+torch.func.grad(lambda own: torch.func.functional_call(other, own, (torch.ones(1, 512, device="cuda"),)).sum())(parameters)
+block = torch.empty(64 << 20, device="cuda")
+"""
+    said = python(program, "--mode", "math", "--report", FOLDER / "inner").ends(0)
+    parameters, _ = alive(said, "parameters")
+    # The plain weight; int8 and a scale a row; the embedding; the parameter that torch.func was given.
+    said.check(parameters == 4 * MIB + MIB + 4096 + 4 * MIB + MIB, f"{parameters} bytes of parameters")
+    # LBFGS keeps the last direction and gradient, and of all iterations but the first the direction and the change of the gradient. Three evaluations
+    # a step (1.25 max_iter) are two iterations.
+    state, lines = alive(said, "optimizer state")
+    said.check(state // (4 * MIB) == 2 + 2 * 3, lines)
+    gradients, lines = alive(said, "gradients")
+    said.check(gradients == 4 * MIB + MIB + 8 * 1024, f"a dense gradient, and a sparse one of 1,024 rows and their indices: {lines}")
+
+
+def case_paths():
+    """A part of a model that is called alone at first, to learn a shape, has the path below the whole model; so has memory that it had then."""
+    program = """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Linear(1024, 2048, bias=False), nn.ReLU()).cuda()
+        with torch.no_grad():
+            size = self.features(torch.ones(1, 1024, device="cuda")).shape[1]
+        self.head = nn.Linear(size, 1024, bias=False).cuda()
+    def forward(self, x):
+        return self.head(self.features(x))
+model = Net()
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    model(torch.ones(1024, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    said = python(program, "--report", FOLDER / "paths").ends(0)
+    for kind, count in ("parameters", "1 block"), ("optimizer state", "2 blocks"):
+        _, lines = alive(said, kind)
+        said.check(f"in {count}, features.*, " in lines and f"in {count}, head, " in lines and lines.count("\n") == 2, f"{kind}: {lines}")
+    _, lines = alive(said, "activations")
+    said.check("in 1 block, features.*, forward" in lines, f"the modules that ran: {lines}")
+
+
+def case_hooks():
+    """An optimizer that steps in the backward, one parameter after the other: its temporaries are its own, and no graph outlives the backward."""
+    program = """
+from torch import nn
+model = nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(4)]).cuda()
+optimizers = {parameter: torch.optim.Adam([parameter], foreach=False) for parameter in model.parameters()}
+def step(parameter):
+    optimizers[parameter].step()
+    optimizers[parameter].zero_grad()
+for parameter in model.parameters():
+    parameter.register_post_accumulate_grad_hook(step)
+for _ in range(3):
+    model(torch.ones(8, 1024, device="cuda")).sum().backward()
+"""
+    said = python(program, "--report", FOLDER / "hooks").ends(0, "activations that outlive the backward, when a backward has ended: 4 of ")  # the loss
+    temporaries, lines = alive(said, "optimizer temporaries")
+    said.check(temporaries == 8 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
+
+
+run(globals())
