@@ -82,7 +82,7 @@ TEST(Parts, OfThePeakByKindAndModule) {
 
 TEST(Parts, TheLastNameAtAnAddressCounts) {
   Snapshot s;
-  s.traces = {{event(Action::alloc, 0, 400)}};
+  s.traces = {{event(AllocatorAction::alloc, 0, 400)}};
   s.labels = {{0, 1, kBase, "parameters", "0.weight"},
               {0, 1, kBase + 200, "parameters", "0.bias"},
               {0, 1, kBase, "parameters", "features.0.weight"},

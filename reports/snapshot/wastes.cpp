@@ -70,7 +70,8 @@ class Search {
   // Blocks that a backward frees: until then it needs them.
   void find_needed() {
     for (TraceWalk walk(trace_); walk.next();)
-      if (walk.event().action == Action::free_requested && is_in("backward", walk.moment()))
+      if (walk.event().action == AllocatorAction::free_requested &&
+          is_in("backward", walk.moment()))
         if (const auto block = walk.block_of(walk.event().address)) needed_.insert(*block);
   }
 
