@@ -113,4 +113,32 @@ for _ in range(3):
     said.check(temporaries == 8 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
 
 
+def case_functions():
+    """What the forward of a torch.autograd.Function allocates outside modules are activations; its backward is none."""
+    program = """
+class Squares(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        slope = 2 * x
+        ctx.save_for_backward(slope)
+        return (x * x).sum()
+    @staticmethod
+    def backward(ctx, gradient):
+        slope, = ctx.saved_tensors
+        found = gradient * slope
+        torch.empty(16 << 20, device="cuda")
+        return found
+x = torch.ones(1 << 20, device="cuda", requires_grad=True)
+loss = Squares.apply(x)
+loss.backward()
+"""
+    said = python(program, "--report", FOLDER / "functions").ends(0, "activations that outlive the backward, when a backward has ended: 4 of ")
+    activations, lines = alive(said, "activations")
+    said.check(activations == 4 * MIB + 4 and "outside modules, forward <string>:6" in lines, f"the slope and the loss: {lines}")
+    found, lines = alive(said, "backward")
+    said.check(found == 64 * MIB and "backward <string>:13 (SquaresBackward)" in lines, f"what the backward makes: {lines}")
+    gradients, lines = alive(said, "gradients")
+    said.check(gradients == 4 * MIB and "backward <string>:12 (SquaresBackward)" in lines, f"the product becomes the gradient: {lines}")
+
+
 run(globals())
