@@ -91,20 +91,29 @@ void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
   }
 }
 
+/// A name takes the place of a shorter one: a module gets a longer path when one around it is
+/// called. The type and shape of a tensor give way to its path.
+void add_name(std::set<std::string>& names, const std::string& name) {
+  if (name.empty() && !names.empty()) return;
+  std::erase_if(names, [&](const std::string& one) {
+    return one.empty() || one.ends_with(']') || name.ends_with("." + one);
+  });
+  names.insert(name);
+}
+
 }  // namespace
 
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
-  // The last name at an address counts: a module gets a longer path when one around it is called.
-  std::unordered_map<const TraceEvent*, std::map<std::int64_t, std::string>> names;
+  std::unordered_map<const TraceEvent*, std::map<std::int64_t, std::set<std::string>>> names;
   each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
     if (is_of_holder(label)) return;
     BlockLabel& known = out[block];
     if (known.kind != label.kind) known.kind = label.kind, names[block].clear();
-    names[block][label.address] = label.name;
+    add_name(names[block][label.address], label.name);
   });
   for (const auto& [block, named] : names)
-    for (const auto& [address, name] : named) out[block].names.insert(name);
+    for (const auto& [address, some] : named) out[block].names.insert(some.begin(), some.end());
   return out;
 }
 

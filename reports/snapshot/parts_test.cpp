@@ -80,14 +80,19 @@ TEST(Parts, OfThePeakByKindAndModule) {
   EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("sharding buffers"));
 }
 
-TEST(Parts, TheLastNameAtAnAddressCounts) {
+TEST(Parts, TheLongestNameAtAnAddressCounts) {
   Snapshot s;
   s.traces = {{event(AllocatorAction::alloc, 0, 400)}};
   s.labels = {{0, 1, kBase, "parameters", "0.weight"},
               {0, 1, kBase + 200, "parameters", "0.bias"},
               {0, 1, kBase, "parameters", "features.0.weight"},
               {0, 1, kBase + 200, "parameters", "features.0.bias"}};
-  EXPECT_EQ("features.0", labels_of(s, 0).at(&s.traces[0][0]).module());
+  const auto module = [&] { return labels_of(s, 0).at(&s.traces[0][0]).module(); };
+  EXPECT_EQ("features.0", module());
+  s.labels.push_back({0, 1, kBase, "parameters", "head.weight"});
+  EXPECT_EQ("{features,head}", module()) << "another tensor";
+  s.labels = {{0, 1, kBase, "gradients", ""}, {0, 1, kBase, "gradients", "head.weight"}};
+  EXPECT_EQ("head", module());
 }
 
 TEST(BlockLabel, OneBlockOfSeveralTensorsHasTheModulesOfAll) {

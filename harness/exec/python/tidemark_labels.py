@@ -74,7 +74,7 @@ class Labels:
         self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules))
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.has_optimizer = False
-        self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids
+        self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids, and how many have gradients
         self.runs = threading.local()  # forward: the outermost module of this thread is a forward of its own
         self.tell_labels, self.enter = layer.tidemark_record_builtin(b"labels"), layer.tidemark_record_builtin(b"enter")
         tensor = torch.empty(0)
