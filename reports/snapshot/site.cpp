@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "reports/units.h"
 
@@ -23,6 +24,19 @@ bool of_standard_library(const std::string& file) {
   return false;
 }
 
+/// A file that Inductor has written, in the folder of its user or in TORCHINDUCTOR_CACHE_DIR:
+/// ".../ab/cab...z.py", of a hash of 51 characters.
+bool of_inductor(const std::string& file) {
+  if (file.find("/torchinductor_") != file.npos) return true;
+  constexpr std::size_t kName = 52 + 3;  // with ".py"
+  if (file.size() < kName + 4 || !file.ends_with(".py")) return false;
+  const std::string name = file.substr(file.size() - kName), folder = "/" + name.substr(1, 2) + "/";
+  return name[0] == 'c' && file.compare(file.size() - kName - 4, 4, folder) == 0 &&
+         std::ranges::all_of(name.substr(0, 52), [](unsigned char letter) {
+           return std::islower(letter) != 0 || std::isdigit(letter) != 0;
+         });
+}
+
 /// Or that of Python's standard library, of `tidemark exec`, which stands around autograd.backward
 /// and other functions, or what torch.compile or Python itself has written. A wheel's C++ frames
 /// have the names of files without folders, and the interpreter's have C files.
@@ -35,7 +49,7 @@ bool pytorchs_own(const StackFrame& frame) {
     return frame.function.compare(at, std::string_view(space).size(), space) == 0;
   };
   return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
-         file == "??" || in("/python/tidemark_") || in("/torchinductor_") ||
+         file == "??" || in("/python/tidemark_") || of_inductor(file) ||
          file.starts_with("<frozen") || of_standard_library(file) ||
          (!is_python(frame) &&
           (file.ends_with(".c") || of("at::") || of("c10::") || of("torch::")));
@@ -110,7 +124,7 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   if (const auto* other = first([](const StackFrame& f) { return !pytorchs_own(f); }))
     return text(*other);
   const auto written_by_hand = [](const StackFrame& f) {
-    return is_python(f) && f.file.find("/torchinductor_") == std::string::npos;
+    return is_python(f) && !of_inductor(f.file);
   };
   if (const auto* python = first(written_by_hand)) return text(*python);
   return text(frame(frames[0]));

@@ -74,6 +74,9 @@ TEST(Site, OfWhatTorchCompileWroteIsItsCaller) {
   const StackFrame written{"call", "/tmp/torchinductor_me/ab/cab.py", 40},
       runtime{"backward", "/venv/torch/_functorch/runtime_wrappers.py", 2000};
   EXPECT_EQ("step train.py:3", site({written, runtime, {"step", "/x/train.py", 3}}));
+  const StackFrame elsewhere{
+      "call", "/cache/mf/cmfbre3vzzr2wrgn2ijxubmnkpb7bu2ckdicb7mgq3p6g3re4zb5.py", 932};
+  EXPECT_EQ("step train.py:3", site({elsewhere, runtime, {"step", "/x/train.py", 3}}));
   EXPECT_EQ("backward runtime_wrappers.py:2000",
             site({written, runtime, {"torch::autograd::PyNode::apply()", "??"}}));
 }
