@@ -25,7 +25,7 @@ export const tests = ({ browser, axe, file, out }) => ({
   async 'what is alive at the peak is that of the record, to the byte'() {
     const page = await open(browser, file('program'));
     const record = JSON.parse(readFileSync(`${dirname(file('program'))}/report.json`, 'utf8'));
-    const alive = record.trials[0].program.alive;
+    const alive = record.trials[0].alive;
     const wanted = alive.parts.map(({ kind, module, line, count, bytes }) => [kind, module, line, count, bytes]).map(String);
     assert.deepEqual((await rowsOf(page)).map(String).sort(), wanted.sort());
     assert.equal(await total(page), alive.active);
@@ -41,7 +41,7 @@ export const tests = ({ browser, axe, file, out }) => ({
   async 'the bars of a change lead from the old peak to the new one, to the byte'() {
     const [page, before] = [await open(browser, file('program_changed')), JSON.parse(readFileSync(`${dirname(file('program'))}/report.json`, 'utf8'))];
     const after = JSON.parse(readFileSync(`${dirname(file('program_changed'))}/report.json`, 'utf8'));
-    const [old, fresh] = [before, after].map(({ trials }) => trials[0].program.alive.active);
+    const [old, fresh] = [before, after].map(({ trials }) => trials[0].alive.active);
     const bars = await page.locator('.waterfall data').evaluateAll((all) => all.map((data) => Number(data.value)));
     assert.equal(bars[0], old);
     assert.equal(bars.at(-1), fresh);
@@ -49,7 +49,7 @@ export const tests = ({ browser, axe, file, out }) => ({
     const sum = (parts, place) => parts.filter(({ kind, module, line }) => `${kind}, ${module}, ${line}` === place).reduce((all, { bytes }) => all + bytes, 0);
     const names = await page.locator('.waterfall .stack-name').allInnerTexts();
     const at = names.findIndex((name) => name.split(', ').length === 3);
-    assert.equal(bars[at], sum(after.trials[0].program.alive.parts, names[at]) - sum(before.trials[0].program.alive.parts, names[at]), names[at]);
+    assert.equal(bars[at], sum(after.trials[0].alive.parts, names[at]) - sum(before.trials[0].alive.parts, names[at]), names[at]);
     assert.match(await text(page, 'h1'), /against the other run: \d+ regressions/);
     await whole(page, 'program changed');
     assert.deepEqual(await accessibility(page, axe), []);
@@ -166,7 +166,7 @@ export const tests = ({ browser, axe, file, out }) => ({
       if (name === 'program_large') assert.ok(took <= OPENS_MS, `${took} ms`);
       else assert.match(await text(page, '#memory'), /of which [\d,]+ moments are here/);
       const record = JSON.parse(readFileSync(`${dirname(file(name))}/report.json`, 'utf8'));
-      assert.equal(await total(page), record.trials[0].program.alive.active);
+      assert.equal(await total(page), record.trials[0].alive.active);
       await whole(page, name);
     }
   },
