@@ -9,6 +9,7 @@
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/failure.h"
+#include "harness/virtual/device/user_object.h"
 
 namespace device = tidemark::device;
 using device::call;
@@ -128,6 +129,21 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) 
 }
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned) {
   return call(device::print_graph, graph, path);
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* value, cudaHostFn_t destroy,
+                                 unsigned count, unsigned flags) {
+  return call(device::create_object, object, value, destroy, count, flags);
+}
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned count) {
+  return call(device::retain_object, object, count);
+}
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
+  return call(device::release_object, object, count);
+}
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count,
+                                      unsigned flags) {
+  return call(device::retain_in_graph, graph, object, count, flags);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,

@@ -73,6 +73,7 @@ cudaError_t begin_capture(StreamHandle stream, cudaStreamCaptureMode mode) {
 
 cudaError_t end_capture(StreamHandle stream, GraphHandle* graph) {
   std::shared_ptr<Capture> c;  // its effects may free objects that need the lock
+  std::shared_ptr<const Nodes> failed;
   auto [e, lock, s] = locked(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (!graph) return cudaErrorInvalidValue;
@@ -96,7 +97,7 @@ cudaError_t end_capture(StreamHandle stream, GraphHandle* graph) {
   if (error == cudaSuccess)
     *graph = c->graph;
   else
-    forget_graph(c->graph);
+    failed = forget_graph(c->graph);
   return error;
 }
 

@@ -75,16 +75,27 @@ bool same_shape(const Nodes& a, const Nodes& b) {
 }  // namespace
 
 GraphHandle make_graph(Shared nodes) { return graphs().add(std::move(nodes), kGraph); }
-void forget_graph(GraphHandle graph) { graphs().all.erase(graph); }
+Shared forget_graph(GraphHandle graph) {
+  Shared* const found = graphs().find(graph);
+  Shared last = found ? std::move(*found) : nullptr;
+  graphs().all.erase(graph);
+  return last;
+}
 
-cudaError_t destroy_graph(GraphHandle graph) {
-  Shared last;  // its effects may free objects that need the lock
+void keep_alive(GraphHandle graph, std::shared_ptr<void> kept) {
   auto [e, lock] = locked_at_once();
   Shared* const found = graphs().find(graph);
-  if (!found) return cudaErrorInvalidValue;
-  last = *found;
-  forget_graph(graph);
-  return cudaSuccess;
+  if (!found) return;
+  const Nodes* const nodes = found->get();
+  using Both = std::pair<Shared, std::shared_ptr<void>>;
+  *found = Shared(std::make_shared<Both>(std::move(*found), std::move(kept)), nodes);
+}
+
+cudaError_t destroy_graph(GraphHandle graph) {
+  Shared last;  // goes without the lock
+  auto [e, lock] = locked_at_once();
+  last = forget_graph(graph);
+  return last ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t clone_graph(GraphHandle* clone, GraphHandle graph) {

@@ -180,6 +180,38 @@ TEST_F(Graphs, HostFunctionsAndGraphsAreNodes) {
   EXPECT_EQ(6, first(memory));
 }
 
+TEST_F(Graphs, KeepObjectsOfTheProgramAlive) {
+  static int destroyed = 0;
+  const auto make = [] {
+    cudaUserObject_t made = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaUserObjectCreate(
+                               &made, &destroyed, [](void* count) { ++*static_cast<int*>(count); },
+                               1, cudaUserObjectNoDestructorSync));
+    return made;
+  };
+  begin();
+  cudaStreamCaptureStatus status{};
+  cudaGraph_t graph = nullptr;
+  CUDA(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr));
+  const cudaUserObject_t moved = make(), shared = make();
+  CUDA(cudaGraphRetainUserObject(graph, moved, 1, cudaGraphUserObjectMove));
+  CUDA(cudaGraphRetainUserObject(graph, shared, 2, 0));
+  const cudaGraphExec_t exec = end();  // destroys the graph
+  CUDA(cudaUserObjectRelease(shared, 1));
+  EXPECT_EQ(0, destroyed);
+  CUDA(cudaGraphExecDestroy(exec));
+  EXPECT_EQ(2, destroyed);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaUserObjectRelease(moved, 1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphRetainUserObject(graph, make(), 1, 0)) << "it is gone";
+
+  begin();  // a capture that fails lets go of them too
+  CUDA(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr));
+  CUDA(cudaGraphRetainUserObject(graph, make(), 1, cudaGraphUserObjectMove));
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaStreamSynchronize(stream));
+  ends_with(cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(3, destroyed);
+}
+
 TEST_F(Graphs, WhatWaitsOrAllocatesIsNotPermittedAndInvalidates) {
   const cudaEvent_t event = make_event();
   void* at = nullptr;

@@ -1,0 +1,75 @@
+#include "harness/virtual/device/user_object.h"
+
+#include <climits>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "harness/virtual/device/immortal.h"
+
+namespace tidemark::device {
+namespace {
+
+struct Object {
+  void* value;
+  cudaHostFn_t destroy;
+  unsigned references;
+};
+struct Objects {
+  std::mutex mutex;
+  std::map<ObjectHandle, Object> all;
+  std::uintptr_t made = 0;  // a handle is used once
+};
+Objects& objects() { return immortal<Objects>(); }
+
+}  // namespace
+
+cudaError_t create_object(ObjectHandle* object, void* value, cudaHostFn_t destroy, unsigned count,
+                          unsigned flags) {
+  if (!object || !destroy || count == 0 || count > INT_MAX ||
+      flags != cudaUserObjectNoDestructorSync)
+    return cudaErrorInvalidValue;
+  Objects& o = objects();
+  const std::lock_guard lock(o.mutex);
+  *object = reinterpret_cast<ObjectHandle>(++o.made << 8 | 0x58);
+  o.all.emplace(*object, Object{value, destroy, count});
+  return cudaSuccess;
+}
+
+cudaError_t retain_object(ObjectHandle object, unsigned count) {
+  Objects& o = objects();
+  const std::lock_guard lock(o.mutex);
+  const auto found = o.all.find(object);
+  if (found == o.all.end() || count == 0 || count > INT_MAX) return cudaErrorInvalidValue;
+  found->second.references += count;
+  return cudaSuccess;
+}
+
+cudaError_t release_object(ObjectHandle object, unsigned count) {
+  Object last{};
+  {
+    Objects& o = objects();
+    const std::lock_guard lock(o.mutex);
+    const auto found = o.all.find(object);
+    if (found == o.all.end() || count == 0 || count > found->second.references)
+      return cudaErrorInvalidValue;
+    found->second.references -= count;
+    if (found->second.references > 0) return cudaSuccess;
+    last = found->second;
+    o.all.erase(found);
+  }
+  last.destroy(last.value);
+  return cudaSuccess;
+}
+
+cudaError_t retain_in_graph(GraphHandle graph, ObjectHandle object, unsigned count,
+                            unsigned flags) {
+  if (flags > cudaGraphUserObjectMove || !nodes_of(graph)) return cudaErrorInvalidValue;
+  if (cudaError_t error = retain_object(object, count)) return error;
+  keep_alive(graph, std::shared_ptr<void>(object, [count](void* one) {
+               release_object(static_cast<ObjectHandle>(one), count);
+             }));
+  return flags == cudaGraphUserObjectMove ? release_object(object, count) : cudaSuccess;
+}
+
+}  // namespace tidemark::device
