@@ -146,7 +146,7 @@ def run_file(place, keep, file, chosen):
 
 def tried_again(place, file, words, found):
     """The outcomes, where each test that has failed runs once more by itself in a new process, as test/run_test.py of PyTorch does it: a test before it in the
-    process may have left something. Where many have failed, none does."""
+    process may have left something. If more than MOST_AGAIN have failed, none runs again."""
     failed = []
     for event in found:
         if event["outcome"] == "failed":

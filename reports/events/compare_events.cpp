@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "reports/snapshot/of_rank.h"
-
 namespace tidemark {
 namespace {
 

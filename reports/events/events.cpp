@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "harness/record/json.h"
-#include "reports/snapshot/of_rank.h"
 
 namespace tidemark {
 namespace {

@@ -74,7 +74,7 @@ FIELDS(HighestPeak, schedule, device, ooms, left, pictures, growths, unreadable)
 
 namespace {
 
-/// Whether places and moments are those that the picture has.
+/// True if every place and every moment is one that the picture has.
 bool is_whole(const Picture& one) {
   const std::size_t moments = one.events.size();
   return one.reserved.size() == moments && one.peak < std::max<std::size_t>(moments, 1) &&
@@ -116,7 +116,7 @@ HighestPeak read_memory(const std::filesystem::path& path) {
       throw refuse("is of another version of tidemark");
     HighestPeak out = all.get<HighestPeak>();
     if (!std::ranges::all_of(out.pictures, is_whole))
-      throw refuse("has a picture whose blocks lie outside of it");
+      throw refuse("has a picture with a block, a phase or a step beyond its end");
     out.folder = path.parent_path();
     if (const std::string name = all.at("snapshot"); !name.empty()) out.file = out.folder / name;
     return out;

@@ -82,13 +82,14 @@ Shared forget_graph(GraphHandle graph) {
   return last;
 }
 
-void keep_alive(GraphHandle graph, std::shared_ptr<void> kept) {
+bool keep_alive(GraphHandle graph, std::shared_ptr<void> kept) {
   auto [e, lock] = locked_at_once();
   Shared* const found = graphs().find(graph);
-  if (!found) return;
+  if (!found) return false;
   const Nodes* const nodes = found->get();
   using Both = std::pair<Shared, std::shared_ptr<void>>;
   *found = Shared(std::make_shared<Both>(std::move(*found), std::move(kept)), nodes);
+  return true;
 }
 
 cudaError_t destroy_graph(GraphHandle graph) {

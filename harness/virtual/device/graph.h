@@ -58,6 +58,7 @@ GraphHandle make_graph(std::shared_ptr<const Nodes> nodes);
 /// Ends the handle; the nodes live as long as an executable graph has them. The caller lets go of
 /// them without the lock: their effects, and what the graph keeps alive, may need it.
 [[nodiscard]] std::shared_ptr<const Nodes> forget_graph(GraphHandle graph);
-/// The graph, and executable ones that are made of it from now on, keep it.
-void keep_alive(GraphHandle graph, std::shared_ptr<void> kept);
+/// The graph, and executable ones that are made of it from now on, keep it. False: there is no such
+/// graph.
+bool keep_alive(GraphHandle graph, std::shared_ptr<void> kept);
 }  // namespace tidemark::device

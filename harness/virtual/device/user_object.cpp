@@ -64,11 +64,12 @@ cudaError_t release_object(ObjectHandle object, unsigned count) {
 
 cudaError_t retain_in_graph(GraphHandle graph, ObjectHandle object, unsigned count,
                             unsigned flags) {
-  if (flags > cudaGraphUserObjectMove || !nodes_of(graph)) return cudaErrorInvalidValue;
+  if (flags > cudaGraphUserObjectMove) return cudaErrorInvalidValue;
   if (cudaError_t error = retain_object(object, count)) return error;
-  keep_alive(graph, std::shared_ptr<void>(object, [count](void* one) {
-               release_object(static_cast<ObjectHandle>(one), count);
-             }));
+  const auto release = [count](void* one) {
+    release_object(static_cast<ObjectHandle>(one), count);
+  };
+  if (!keep_alive(graph, std::shared_ptr<void>(object, release))) return cudaErrorInvalidValue;
   return flags == cudaGraphUserObjectMove ? release_object(object, count) : cudaSuccess;
 }
 
