@@ -7,8 +7,10 @@ import sys
 
 from testing.said import FOLDER, HERE, MIB, Said
 
-# The noise of CPU seconds on a busy machine is below a third. A step that looks at all steps before it would cost some times as much.
+# The noise of CPU seconds is below a third on most machines, but not on one that is busy for a while: ranks that wait for each other cost CPU seconds too. A
+# step that looks at all steps before it costs some times as much in every attempt.
 RATIO = 1.5
+ATTEMPTS = 3
 STEPS = int(os.environ.get("TIDEMARK_SOAK_STEPS", "700"))  # more of them in ci/soak
 # Bytes of the process's own memory that may be added. The steps that differ are in the file; the process keeps no more than the last 16 MiB of them
 # for comparison, and its allocator's slack.
@@ -21,14 +23,21 @@ SNAPSHOT = 40 * MIB
 
 
 def ends_as_it_begins(kind, *flags):
-    report = FOLDER / "_".join(map(str, (kind, *flags)))
+    for attempt in range(1, ATTEMPTS + 1):
+        said, first, last = keeps_nothing(kind, flags, FOLDER / "_".join(map(str, (kind, *flags, attempt))))
+        if last < RATIO * first:
+            return
+    said.check(False, f"{kind}: the last hundred steps cost {last} CPU seconds, the second hundred {first}, and more in {ATTEMPTS} attempts of {ATTEMPTS}")
+
+
+def keeps_nothing(kind, flags, report):
+    """One run, whose memory is checked; and the CPU seconds of its second hundred steps and of its last."""
     # PyTorch's flight recorder keeps 2,000 collectives.
     said = Said(*flags, "--report", report, "--", sys.executable, HERE / "long.py", kind, TORCH_FR_BUFFER_SIZE="0", TORCH_NCCL_TRACE_BUFFER_SIZE="0").ends(0)
     found = re.search(r"seconds (\S+) (\S+) growth (-?\d+) in use (-?\d+)", said.out)
     said.check(found, "the program says what it took")
     first, last, growth, in_use = float(found[1]), float(found[2]), int(found[3]), int(found[4])
     print(f"{kind} {' '.join(map(str, flags))}: {first:.2f} s, {last:.2f} s in the end, {growth / MIB:.1f} MiB more, {in_use:,} bytes of malloc")
-    said.check(last < RATIO * first, f"{kind}: the last hundred steps cost {last} CPU seconds, the second hundred {first}")
     said.check(growth < GROWTH.get(kind, 4 * MIB), f"{kind}: {growth} bytes more after {STEPS - 200} steps")
     said.check(in_use < IN_USE, f"{kind}: {in_use} bytes more are in use after {STEPS - 200} steps: something has an entry for each step")
     if kind == "leak":
@@ -36,6 +45,7 @@ def ends_as_it_begins(kind, *flags):
         said.check(f"a step since step {begins}: " in said.err, f"grows since step {begins}")
     size = max(file.stat().st_size for file in report.glob("*.pickle"))
     said.check(size < (SNAPSHOT if kind in GROWTH else MIB), f"{kind}: a snapshot has {size} bytes")
+    return said, first, last
 
 
 def case_long():
