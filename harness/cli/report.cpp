@@ -7,6 +7,7 @@
 
 #include "harness/cli/files.h"
 #include "harness/cli/salvage.h"
+#include "harness/cli/tests.h"
 #include "harness/exec/job.h"
 #include "harness/exec/recover.h"
 #include "harness/record/json.h"
@@ -44,6 +45,7 @@ void add_report(CLI::App& app, Act& act) {
       }
       recover_report(*path);
       finish_run(*path);
+      finish_tests(*path);
       if (*json) {
         const bool of_job = std::filesystem::exists(std::filesystem::path(*path) / "job");
         fmt::print("{}",

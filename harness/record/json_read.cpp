@@ -129,8 +129,9 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
 Report read_report(const std::filesystem::path& path,
                    const std::function<void(TrialRecord&)>& each) {
   const auto file = std::filesystem::is_directory(path) ? path / "report.json" : path;
-  for (const auto& [unfinished, of] :
-       {std::pair{path / kJobFolder / "job", "job"}, {path / kUnfinished, "run"}})
+  for (const auto& [unfinished, of] : {std::pair{path / kJobFolder / "job", "job"},
+                                       {path / kUnfinished, "run"},
+                                       {path / kTests, "pytest"}})
     if (!std::filesystem::exists(file) && std::filesystem::exists(unfinished))
       throw std::runtime_error(fmt::format(
           "{} has the records of a {} that has not written its report: if the {} has ended, write "

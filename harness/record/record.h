@@ -202,6 +202,8 @@ std::optional<Fit> fit_of(const RunRecord& run, const VariantRecord& variant);
 
 /// In the folder of a run: the session of one that has not written its report.
 inline constexpr const char* kUnfinished = "unfinished";
+/// In the folder of a report of pytest: the trials of its tests, as long as it has not ended.
+inline constexpr const char* kTests = "tests.jsonl";
 
 struct Report {
   RunRecord run;

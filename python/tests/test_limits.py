@@ -1,11 +1,10 @@
 """Limits, and what a failure shows."""
 import html
-import json
 import re
 import xml.etree.ElementTree as xml
 
 import pytest
-from test_outcomes import run
+from test_outcomes import run, whole_report
 
 import tidemark
 
@@ -41,7 +40,7 @@ def test_a_failure_shows_the_largest_blocks(said):
 
 def test_the_report_has_a_page_of_tests(said):
     """Peaks are those of the whole test; of each that failed the page has what was alive."""
-    trials = {trial["scenario"].split("::")[1]: trial for trial in json.loads((said[2] / "report.json").read_text())["trials"]}
+    trials = {trial["scenario"].split("::")[1]: trial for trial in whole_report(said[2])["trials"]}
     page = html.unescape((said[2] / "report.html").read_text())
     rows = {name: re.search(rf"<tr><td[^>]*>[^<]*::{name}</td>(.*?)</tr>", page).group(1) for name in ("test_is_over_its_limit", "test_keeps_its_limit", "test_reserves_more")}
     assert ">failed<" in rows["test_is_over_its_limit"] and "2.0 MiB (2,097,664 bytes)" in rows["test_is_over_its_limit"], rows

@@ -28,6 +28,11 @@ def run(folder, sample, *words, environment=None, plugin=True):
     return outcomes, done.stdout + done.stderr, done.returncode
 
 
+def whole_report(folder):
+    """The record with every value in its place."""
+    return json.loads(subprocess.run([os.environ["TIDEMARK"], "report", "--json", folder], capture_output=True, text=True, check=True).stdout)
+
+
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     found, output, code = run(tmp_path_factory.mktemp("outcomes"), "sample_outcomes.py")
@@ -83,18 +88,41 @@ def test_pairs(tmp_path):
     assert "FAIL rest/step leaks: rank 0" in output and "FAIL parity/bits other_values: rank 0" in output
     assert "the sides have different shapes: result is torch.float32 (4,) in the baseline and torch.float32 (3,) here" in output
     assert "the function returns nothing that could be compared" in output
-    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    report = whole_report(tmp_path / "report")
     trials = {trial["scenario"].split("::")[1]: trial for trial in report["trials"]}
     verdicts = {(one["variant"], one["name"]): one for one in trials["test_holds"]["verdicts"]}
     assert verdicts["fixed", "saving/requested/forward"]["measured"] == 4 * 256 * 1024
     assert [name for variant, name in verdicts if variant == "ends"] == ["control/failure/"], "of a control whether it was caught"
     assert all(one["error"] for one in trials["test_other_shapes"]["variants"]) and report["summary"]["exit_code"] == 3, report["summary"]
+    assert "ended" not in report["run"] and report["run"]["device"]["profile"] == "h100-80g", report["run"]
     tidemark = os.environ["TIDEMARK"]
     assert (tmp_path / "report" / "report.html").exists()
     said = subprocess.run([tidemark, "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
     assert "5 variants ended in error, 4 of " in said, said
     assert "- again: `pytest samples/sample_pairs.py::test_wrong_fixes`" in (tmp_path / "report" / "summary.md").read_text()
     assert "the same run" in subprocess.run([tidemark, "compare", tmp_path / "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_killed_pytest_leaves_what_it_had(tmp_path):
+    """`tidemark report` writes it, but not while pytest lives."""
+    (tmp_path / "test_it.py").write_text("def test_first(memory): memory.no_such\ndef test_second(memory): pass\ndef test_third(memory): pass\n")
+    (tmp_path / "conftest.py").write_text(
+        "import os, subprocess\n"
+        "def pytest_runtest_logstart(nodeid):\n"
+        "    if 'third' in nodeid:\n"
+        "        done = subprocess.run([os.environ['TIDEMARK'], 'report', 'report'], capture_output=True, text=True)\n"
+        "        open('while.txt', 'w').write(f'{done.returncode} {done.stderr}')\n"
+        "        os.kill(os.getpid(), 9)\n")
+    _, output, code = run(tmp_path, str(tmp_path / "test_it.py"), "--confcutdir", tmp_path, "--tidemark-report", "report")
+    assert code == -9 and os.listdir(tmp_path / "report") == ["tests.jsonl"], output
+    assert re.fullmatch(r"2 error: report: this pytest is still running: .*\n", (tmp_path / "while.txt").read_text())
+    with open(tmp_path / "report" / "tests.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"trial": {"scena')  # of a write that was cut off
+    said = subprocess.run([os.environ["TIDEMARK"], "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
+    assert "Incomplete: 2 of 2 trials finished" in said and "pytest ended before its last test" in said, said
+    report = whole_report(tmp_path / "report")
+    assert [one["status"] for trial in report["trials"] for one in trial["verdicts"]] == ["fail", "pass"] and report["run"]["torch"], report
+    assert not (tmp_path / "report" / "tests.jsonl").exists()
 
 
 def test_a_control_without_a_verdict(tmp_path):

@@ -1,11 +1,10 @@
 """Variants of a pair in another Python or another commit."""
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from test_outcomes import run
+from test_outcomes import run, whole_report
 
 MODEL = """import torch
 def activations():
@@ -55,7 +54,7 @@ def test_commits(project):
     report = project / "report"
     found = outcome(project, "commits={'before': 'HEAD'}", "--tidemark-report", report)
     assert found[0] == "passed", found
-    trial, = json.loads((report / "report.json").read_text())["trials"]
+    trial, = whole_report(report)["trials"]
     before, after = trial["variants"]
     assert ", commit " in before["what"] and after["what"] == "", trial["variants"]
     assert {one["measured"] for one in trial["verdicts"] if one["name"] == "saving/requested/forward"} == {2 << 20}

@@ -1,8 +1,9 @@
-"""The tests of a pytest run as an ordinary report of tidemark (tidemark report --schema), for --tidemark-report: each test is a trial, a pair one with
-its variants. `tidemark report` renders it, `tidemark compare` holds two together."""
+"""The tests of a pytest run as trials of tidemark's record (tidemark report --schema), for --tidemark-report: each test is a trial, a pair one with
+its variants. `tidemark report` writes report.json and the page of them."""
 from __future__ import annotations
 
 import datetime
+import fcntl
 import json
 import os
 import platform
@@ -18,7 +19,6 @@ from tidemark.settings import Settings
 from tidemark.verdict import Record, Verdict
 from tidemark.version import __version__
 
-SCHEMA, VERSION = "tidemark/report", "3.0"
 STATISTICS = ("allocated", "active", "reserved", "requested")
 FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
 MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "lagging", "random")  # the defaults first
@@ -40,14 +40,28 @@ def what_of(said: launch.Said) -> str:
 
 
 class Writer:
+    """Adds the trial of each test that has ended to tests.jsonl of the report's folder; `tidemark report` makes the report of it, also of a pytest that was killed."""
+
     def __init__(self, config: pytest.Config) -> None:
         self.folder, self.tests, self.argv = config.getoption("tidemark_report"), {}, ["pytest", *map(str, config.invocation_params.args)]
-        self.begun = datetime.datetime.now(datetime.timezone.utc)
+        self.begun, self.said = datetime.datetime.now(datetime.timezone.utc), {}
         if self.folder and os.path.exists(self.folder) and (not os.path.isdir(self.folder) or os.listdir(self.folder)):
             raise pytest.UsageError(f"--tidemark-report {self.folder}: is not an empty folder: name another")
 
+    def pytest_sessionstart(self) -> None:
+        if not self.folder:
+            return
+        os.makedirs(self.folder, exist_ok=True)
+        self.lines = open(os.path.join(self.folder, "tests.jsonl"), "w", encoding="utf-8")
+        fcntl.flock(self.lines, fcntl.LOCK_EX)  # as long as this pytest lives
+        self.write(run=self.run("pytest ended before its last test"))
+
+    def write(self, **line: Any) -> None:
+        self.lines.write(json.dumps(line) + "\n")
+        self.lines.flush()
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test's trial; of its phases the first that did not pass says how it ended."""
+        """What a trial needs; of the phases of a test the first that did not pass says how it ended."""
         if not self.folder or not hasattr(report, "tidemark_trial"):
             return
         found = self.tests.setdefault(report.nodeid, {"outcome": "passed", "why": ""})
@@ -57,26 +71,32 @@ class Writer:
             found["why"] = why_of(report)
         found["alive"] = getattr(report, "tidemark_alive", None) or found.get("alive")
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        test = self.tests.pop(nodeid, None)
+        if test is None:
+            return
+        self.write(trial=trial(nodeid, test))
+        if not self.said:
+            self.said = next((record["run"] for records in test["records"].values() for record in records if record), {})
+            self.write(run=self.run("pytest ended before its last test"))
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         if not self.folder:
             return
-        run = next((record["run"] for test in self.tests.values() for records in test["records"].values() for record in records if record), {})
-        trials = [trial(name, test) for name, test in self.tests.items()]
-        report = {"schema": SCHEMA, "schema_version": VERSION, "run": self.run(run), "trials": trials, "summary": summary(trials)}
-        os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, "report.json"), "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
+        self.write(run=self.run({pytest.ExitCode.INTERRUPTED: "pytest was interrupted", pytest.ExitCode.INTERNAL_ERROR: "pytest itself failed"}.get(exitstatus, "")))
+        self.lines.close()
         try:
             subprocess.run([launch.executable(), "report", self.folder], check=True, capture_output=True)
         except (Misuse, OSError, subprocess.CalledProcessError) as error:
-            print(f"\ntidemark: {self.folder}/report.json was written and not rendered: {getattr(error, 'stderr', b'') or error}")
+            said = (getattr(error, "stderr", b"") or b"").decode(errors="replace").strip() or error
+            print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {self.folder}`: {said}")
 
-    def run(self, said: Record) -> Record:
+    def run(self, ended: str = "") -> Record:
         now = datetime.datetime.now(datetime.timezone.utc)
         return {"id": f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}",
-                "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "tidemark": __version__, "git": "",
-                "host": platform.node(), "device": {"kind": "virtual", "profile": said.get("profile", ""), "capacity_bytes": said.get("capacity_bytes", 0)},
-                "torch": said.get("torch", ""), "nccl": said.get("nccl", ""), "mpi": "", "env": {}}
+                "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "tidemark": __version__, "git": "", "host": platform.node(),
+                "device": {"kind": "virtual", "profile": self.said.get("profile", ""), "capacity_bytes": self.said.get("capacity_bytes", 0)},
+                "torch": self.said.get("torch", ""), "nccl": self.said.get("nccl", ""), "mpi": "", "env": {}, **({"ended": ended} if ended else {})}
 
 
 def why_of(report: pytest.TestReport) -> str:
@@ -101,7 +121,7 @@ def trial(name: str, test: Record) -> Record:
     return {"scenario": name, "size": "test", "mode": one_of(MODES, settings.get("mode")), "schedule": first["run"]["schedule"] if first else one_of(SCHEDULES, settings.get("schedule")),
             "ranks": settings.get("of") or settings.get("ranks") or 1, "steps": max((len(record["held"]) for records in test["records"].values() for record in records if record),
                                                                                    default=0),
-            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": [] if skipped else grouped(verdicts), "story": "",
+            "seed": 0, "params": {}, "skipped": skipped, "variants": variants, "verdicts": [] if skipped else verdicts, "story": "",
             "statistic": next((one["name"].split("/")[1] for one in verdicts if one["name"].startswith("saving/")), "allocated"), "symbols": [], **({"alive": test["alive"]} if test.get("alive") else {})}
 
 
@@ -150,20 +170,3 @@ def recorded(name: str, of_variant: str, status: str, of_rank: int = 0, expected
     out = {"name": name, "variant": of_variant, "status": status, "expected": {"low": low, "high": expected, "formula": formula, "values": values or {}},
            "measured": measured, "rank": of_rank}
     return {**out, **({"unit": unit} if unit != "bytes" else {}), **({"why": why} if why else {})}
-
-
-def grouped(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Verdicts that differ in the rank alone, once."""
-    found = {}
-    for one in verdicts:
-        of_rank = one.pop("rank")
-        found.setdefault(json.dumps(one, sort_keys=True), {**one, "ranks": []})["ranks"].append(of_rank)
-    return list(found.values())
-
-
-def summary(trials: list[Record]) -> Record:
-    count = {status: sum(len(one["ranks"]) for trial in trials for one in trial["verdicts"] if one["status"] == status) for status in ("pass", "fail", "skip")}
-    skipped, broke = sum(trial["skipped"] is not None for trial in trials), any(one["error"] for trial in trials for one in trial["variants"])
-    code = 4 if not trials else 3 if broke else 77 if skipped == len(trials) else 1 if count["fail"] else 0 if count["pass"] else 4
-    return {"passed": count["pass"], "failed": count["fail"], "skipped": count["skip"], "trials": {"planned": len(trials), "finished": len(trials) - skipped, "skipped": skipped,
-                                                                                                 "cut_short": 0, "not_run": 0}, "exit_code": code}

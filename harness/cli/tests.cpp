@@ -1,0 +1,47 @@
+#include "harness/cli/tests.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "harness/record/file.h"
+#include "harness/record/json_reader.h"
+#include "harness/record/lock.h"
+#include "reports/write.h"
+
+namespace tidemark {
+namespace {
+
+/// The lines are {"trial": of a test} and {"run": as it is known then}; the last "run" holds.
+Report report_of(const std::string& lines, const std::string& where) {
+  Report report;
+  std::istringstream stream(lines);
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    if (stream.eof()) break;  // cut off: lines end with a line feed
+    const auto json = Node::Json::parse(line, nullptr, false);
+    const std::string place = fmt::format("{}: line {}", where, number);
+    const Node node(json, place);
+    node.need(json.is_object(), "a JSON object");
+    if (node.has("trial"))
+      JsonReader::read(node["trial"], report.trials.emplace_back());
+    else
+      JsonReader::read(node["run"], report.run = {});
+  }
+  return report;
+}
+
+}  // namespace
+
+void finish_tests(const std::filesystem::path& folder) {
+  const std::filesystem::path tests = folder / kTests;
+  if (!std::filesystem::exists(tests)) return;
+  if (is_locked(tests))
+    throw std::runtime_error(folder.string() + ": this pytest is still running: wait for its end");
+  if (!std::filesystem::exists(folder / "report.json"))
+    write_all(folder, report_of(read_bytes(tests), tests.string()));
+  std::filesystem::remove(tests);
+}
+
+}  // namespace tidemark
