@@ -2,8 +2,10 @@
 
 #include <muParser.h>
 
+#include <bit>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <stdexcept>
 #include <utility>
 
@@ -16,8 +18,20 @@ double block(double bytes) { return 512 * std::ceil(bytes / 512); }
 
 double round_up(double bytes, double granule) { return granule * std::ceil(bytes / granule); }
 
+// `a if c else b` is (a if c) else b: where the condition does not hold, `if` is this one number.
+const double kNot = std::nan("1");
+bool is_not(double value) {
+  return std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(kNot);
+}
+double if_holds(double value, double condition) { return condition != 0 ? value : kNot; }
+double or_else(double value, double other) { return is_not(value) ? other : value; }
+
 mu::Parser with_functions() {
   mu::Parser parser;
+  parser.DefineOprt("if", if_holds, mu::prLOR - 1, mu::oaLEFT);
+  parser.DefineOprt("else", or_else, mu::prLOR - 2, mu::oaRIGHT);
+  parser.DefineOprt("**", static_cast<double (*)(double, double)>(std::pow), mu::prPOW,
+                    mu::oaRIGHT);
   parser.DefineFun("block", block);
   parser.DefineFun("roundup", round_up);
   parser.DefineFun("ceil", static_cast<double (*)(double)>(std::ceil));

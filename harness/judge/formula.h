@@ -7,9 +7,10 @@
 
 namespace tidemark {
 
-/// Operators + - * / ^, comparison, ?:, min(), max(), ceil(), floor(), and block(n): n bytes
-/// rounded up to the caching allocator's 512-byte granule (0 stays 0), roundup(n, granule). Values
-/// are exact up to 2^53.
+/// The language of formulas in Python's package too (python/tidemark/formula.py): operators + - * /
+/// ^ (or **), comparison, `a if c else b` (or `c ? a : b`), min(), max(), ceil(), floor(), and
+/// block(n): n bytes rounded up to the caching allocator's 512-byte granule (0 stays 0), roundup(n,
+/// granule). Values are exact up to 2^53.
 struct Formula {
   std::string text;
   std::map<std::string, double> values;

@@ -87,7 +87,7 @@ TEST(FormulaProperties, RandomTextsAreANumberOrAnErrorOfOneLine) {
       RC_ASSERT(std::isfinite(Formula{text, {{"P", 3}, {"U", 0}}}.evaluate()));
     });
   };
-  for_all(5000, [&] { check(*damaged("P > 2 ? block(P * U) + max(1, P) ^ 2 : ceil(P / 7)")); });
+  for_all(5000, [&] { check(*damaged("block(P * U) + max(1, P) ^ 2 if P > 2 else ceil(P / 7)")); });
   for_all(3000, [&] { check(*rc::gen::container<std::string>(rc::gen::arbitrary<char>())); });
 }
 

@@ -13,6 +13,8 @@ from tidemark.formula import Formula, Misuse
     ("block(1) + block(512) + block(0) + block(513)", {}, 512 + 512 + 0 + 1024),
     ("roundup(5, 4) + ceil(7/2) + floor(7/2) + min(3, 1) + max(1, 2, 9)", {}, 8 + 4 + 3 + 1 + 9),
     ("(L - 1)*U if kept else U", {"L": 4, "U": 10, "kept": 0}, 10), ("(a > 2)*5", {"a": 3}, 5),
+    ("10 + (a > 3 ? 7 : 5)*2", {"a": 4}, 24), ("a == 1 ? 1 : a == 2 ? 2**3 : a^2", {"a": 2}, 8), ("a == 1 ? 1 : a == 2 ? 2**3 : a^2", {"a": 3}, 9),
+    ("a ? b ? 1 : 2 : 3", {"a": 1, "b": 0}, 2), ("max((a ? b : 0) + 1, a > 1 ? 2 : (b ? 9 : 4), 3)", {"a": 1, "b": 5}, 9),
     ("1/3*n", {"n": 9}, 3), ("2^60 + 1", {}, 2**60 + 1), ("1.5*n", {"n": 2}, 3),
 ])
 def test_values(text, values, expected):
@@ -25,7 +27,7 @@ def test_values(text, values, expected):
     ("a", {"a": 1.5}, "needs a whole number for a"), ("a", {"a": True}, "needs a whole number"), ("__import__('os')", {}, "has no value for __import__"),
     ("a.real", {"a": 1}, "not a part of a formula"), ("block(1, 2)", {}, "gives block 2 arguments"), ("2^1000", {}, "exponent"), ("((2^64)^64)^64", {}, "more than 1024 bits"), ("'a'", {}, "not a part"),
     ("roundup(5, 0)", {}, "granule"), ("[a for a in b]", {"a": 1, "b": 2}, "not a part"), ("(" * 400 + "1" + ")" * 400, {}, "is not an expression"), ("1e999", {}, "not a part"),
-    ("", {}, "is not an expression"), ("max()", {}, "not a part"),
+    ("", {}, "is not an expression"), ("1 ? 2", {}, "is not an expression"), ("1 : 2 ? 3", {}, "is not an expression"), ("1 ? 2 : 3 : 4", {}, "is not an expression"), ("max()", {}, "not a part"),
 ])
 def test_refused(text, values, why):
     with pytest.raises(Misuse, match="formula '") as error:

@@ -1,5 +1,5 @@
 """Formulas as text with named values, evaluated exactly: `2*B*S*H + block(P/W)`. Operators are + - * / ^ (or **), comparisons and
-`a if c else b`; functions are min, max, ceil, floor, block(n) (n bytes rounded up to the caching allocator's 512) and roundup(n, granule)."""
+`a if c else b` (or `c ? a : b`); functions are min, max, ceil, floor, block(n) (n bytes rounded up to the caching allocator's 512) and roundup(n, granule)."""
 from __future__ import annotations
 
 import ast
@@ -23,6 +23,27 @@ class Misuse(Exception):
     """A mistake in how a test is written; its outcome is an error and never a failure."""
 
 
+def with_if(text: str) -> str:
+    """The text with `a if c else b` in place of each `c ? a : b`."""
+    depth, places = 0, {letter: [] for letter in "(),?:"}  # outside all parentheses, and of these parentheses
+    for place, letter in enumerate(text):
+        depth -= letter == ")"
+        if depth == 0 and letter in places:
+            places[letter].append(place)
+        depth += letter == "("
+    if places[","]:
+        return ",".join(with_if(text[begin + 1:end]) for begin, end in zip([-1, *places[","]], [*places[","], len(text)]))
+    open_conditions = 0
+    for colon in sorted(places["?"] + places[":"]):
+        open_conditions += 1 if text[colon] == "?" else -1
+        if open_conditions == 0:
+            first = places["?"][0]
+            return f"({with_if(text[first + 1:colon])}) if ({with_if(text[:first])}) else ({with_if(text[colon + 1:])})"
+    for begin, end in reversed(list(zip(places["("], places[")"]))):
+        text = text[:begin + 1] + with_if(text[begin + 1:end]) + text[end:]
+    return text
+
+
 class Formula:
     """`text` with `values` by name. Raises Misuse where the text is none, or names a value that is missing; values that it does
     not name are left out."""
@@ -30,7 +51,7 @@ class Formula:
     def __init__(self, text: Any, values: Mapping[str, Any]) -> None:
         self.text, self.values = str(text), {}
         try:
-            self.tree = ast.parse(self.text.strip().replace("^", "**"), mode="eval").body
+            self.tree = ast.parse(with_if(self.text.strip().replace("^", "**")), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             self.wrong("is not an expression")
         names = {node.func.id for node in ast.walk(self.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
