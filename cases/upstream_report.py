@@ -1,55 +1,68 @@
 """The rows of ci/upstream as an ordinary report of tidemark (tidemark report --schema), for --report: each row is a trial of the scenario, with the released
 code as a variant beside it. `tidemark report` renders it, `tidemark compare` holds two together."""
 import datetime
-import json
 import re
-import subprocess
+import sys
 
 from upstream import TIDEMARK
 
-from tidemark.report import SCHEMA, VERSION, grouped, rank, recorded, summary
+from tidemark.report import Trials, rank, recorded
 
 RELEASED = "released"
 
 
 class Writer:
     def __init__(self, folder):
-        self.folder, self.trials, self.run, self.begun = folder, [], {}, datetime.datetime.now(datetime.timezone.utc)
+        self.folder, self.trials, self.run = folder, None, {}
+        self.begun, self.argv = datetime.datetime.now(datetime.timezone.utc), ["ci/upstream", *sys.argv[1:]]
+
+    def begin(self):
+        """Before the first trial; a mistake in the words leaves no folder."""
+        if self.trials is None:
+            self.trials = Trials(self.folder)
+            self.add_run("ci/upstream ended before its last row")
+
+    def add_run(self, ended=""):
+        now = datetime.datetime.now(datetime.timezone.utc)
+        self.trials.add(run={"tidemark": "", "git": "", "host": "", "device": {"kind": "virtual", "profile": "", "capacity_bytes": 0}, "nccl": "", "mpi": "", **self.run,
+                             "env": {}, "id": f"{self.begun:%Y%m%d-%H%M%S}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}",
+                             "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "torch": "", "ended": ended})
+
+    def add_trial(self, made):
+        if self.folder:
+            self.begin()
+            self.trials.add(trial=made)
 
     def add(self, scenario, rows, problem):
         """Rows that have ended in an error."""
-        self.trials += [trial(scenario, row, None, [], problem) for row in rows]
+        for row in rows:
+            self.add_trial(trial(scenario, row, None, [], problem))
 
     def skip(self, scenario, rows, reason):
         """Rows that were not run."""
-        self.trials += [{**trial(scenario, row, None, [], ""), "skipped": reason, "variants": []} for row in rows]
+        for row in rows:
+            self.add_trial({**trial(scenario, row, None, [], ""), "skipped": reason, "variants": []})
 
     def add_row(self, scenario, row, outcome, ranks):
         found = outcome.report or {"trials": [None], "run": self.run}
         self.run = found["run"]
         problem = "" if outcome.figures else "; ".join(outcome.wrong)
-        self.trials.append(trial(scenario, row, found["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
-                                 [rank(one["record"]) for one in ranks if "record" in one]))
+        self.add_trial(trial(scenario, row, found["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
+                             [rank(one["record"]) for one in ranks if "record" in one]))
 
     def add_tests(self, file, torch, devices, verdicts):
         """A file of tests, each a verdict: (name, status, why)."""
         variant = {"name": RELEASED, "role": "fixed", "error": None, "loss": [], "step_time_ns": [], "ranks": [], "sweep": [], "growth": [], "what": f"released code: {file}, torch {torch}"}
-        self.trials.append({"scenario": file, "size": "test", "mode": "math", "schedule": "calibrated", "ranks": devices, "steps": 0, "seed": 0, "params": {}, "skipped": None,
-                            "variants": [variant], "story": "", "statistic": "allocated", "symbols": [],
-                            "verdicts": grouped([recorded(f"run/{name}", RELEASED, status, why=why) for name, status, why in verdicts])})
+        self.add_trial({"scenario": file, "size": "test", "mode": "math", "schedule": "calibrated", "ranks": devices, "steps": 0, "seed": 0, "params": {}, "skipped": None,
+                        "variants": [variant], "story": "", "statistic": "allocated", "symbols": [],
+                        "verdicts": [recorded(f"run/{name}", RELEASED, status, why=why) for name, status, why in verdicts]})
 
-    def write(self, argv):
-        """report.json in the folder, and what `tidemark report` makes of it."""
-        if not self.folder:
-            return
-        now = datetime.datetime.now(datetime.timezone.utc)
-        run = {"tidemark": "", "git": "", "host": "", "device": {"kind": "virtual", "profile": "", "capacity_bytes": 0}, "nccl": "", "mpi": "", **self.run, "env": {},
-               "id": f"{self.begun:%Y%m%d-%H%M%S}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}", "duration_ns": int((now - self.begun).total_seconds() * 1e9),
-               "argv": ["ci/upstream", *argv[1:]], "torch": ""}
-        self.folder.mkdir(parents=True, exist_ok=True)
-        report = {"schema": SCHEMA, "schema_version": VERSION, "run": run, "trials": self.trials, "summary": summary(self.trials)}
-        (self.folder / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-        subprocess.run([TIDEMARK, "report", self.folder], check=True, stdout=subprocess.DEVNULL)
+    def finish(self):
+        """Has `tidemark report` make the report."""
+        if self.folder:
+            self.begin()
+            self.add_run()
+            self.trials.finish(TIDEMARK)
 
 
 def verdict(row, phase, statistic, rank, scenario, released, differences, words):
@@ -71,4 +84,4 @@ def trial(scenario, row, found, verdicts, problem, ranks=()):
     ours = [{**each, "role": "baseline", "files": []} for each in base.get("variants", []) if each["name"] == row.variant]
     theirs = {"name": RELEASED, "role": "fixed", "error": problem or None, "loss": [], "step_time_ns": [], "ranks": list(ranks), "sweep": [], "growth": [],
               "what": f"released code: {row.name}, torch {row.torch}"}
-    return {**base, "scenario": f"{scenario} beside torch {row.torch}", "size": row.name, "skipped": None, "variants": [*ours, theirs], "verdicts": grouped(verdicts)}
+    return {**base, "scenario": f"{scenario} beside torch {row.torch}", "size": row.name, "skipped": None, "variants": [*ours, theirs], "verdicts": verdicts}

@@ -326,6 +326,6 @@ def main(chosen, report):
         collect(place, keep, files)
         failed = counted(place, keep, drawn({file: keep.tests[file] for file in files}, chosen.sample, chosen.seed), report)
     unknown = causes(failed)
-    report.write(sys.argv)
+    report.finish()
     print(f"\n{len(failed)} failed, {unknown} of them without a known reason" if failed else "\nnone failed")
     return 1 if unknown else 0

@@ -39,8 +39,29 @@ def what_of(said: launch.Said) -> str:
     return ", ".join(([f"torch {record['run']['torch']}"] if record else []) + ([said.place.commit] if said.place.commit else [])) if said.place.elsewhere else ""
 
 
+class Trials:
+    """tests.jsonl of a report's folder: the trial of each test that has ended, a line each, and what is known of the run, of which the last line holds. `tidemark report`
+    makes the report of it, also if this process is killed, but not as long as it lives."""
+
+    def __init__(self, folder: Any) -> None:
+        self.folder = folder
+        os.makedirs(folder, exist_ok=True)
+        self.lines = open(os.path.join(folder, "tests.jsonl"), "w", encoding="utf-8")
+        fcntl.flock(self.lines, fcntl.LOCK_EX)
+
+    def add(self, **line: Record) -> None:
+        """`trial` or `run`."""
+        self.lines.write(json.dumps(line) + "\n")
+        self.lines.flush()
+
+    def finish(self, tidemark: Any) -> None:
+        """Raises OSError or CalledProcessError where the executable `tidemark` makes no report of it."""
+        self.lines.close()
+        subprocess.run([tidemark, "report", self.folder], check=True, capture_output=True)
+
+
 class Writer:
-    """Adds the trial of each test that has ended to tests.jsonl of the report's folder; `tidemark report` makes the report of it, also of a pytest that was killed."""
+    """A plugin of pytest that adds each test to the report's folder when it has ended."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.folder, self.tests, self.argv = config.getoption("tidemark_report"), {}, ["pytest", *map(str, config.invocation_params.args)]
@@ -51,14 +72,8 @@ class Writer:
     def pytest_sessionstart(self) -> None:
         if not self.folder:
             return
-        os.makedirs(self.folder, exist_ok=True)
-        self.lines = open(os.path.join(self.folder, "tests.jsonl"), "w", encoding="utf-8")
-        fcntl.flock(self.lines, fcntl.LOCK_EX)  # as long as this pytest lives
-        self.write(run=self.run("pytest ended before its last test"))
-
-    def write(self, **line: Any) -> None:
-        self.lines.write(json.dumps(line) + "\n")
-        self.lines.flush()
+        self.trials = Trials(self.folder)
+        self.trials.add(run=self.run("pytest ended before its last test"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """What a trial needs; of the phases of a test the first that did not pass says how it ended."""
@@ -75,18 +90,17 @@ class Writer:
         test = self.tests.pop(nodeid, None)
         if test is None:
             return
-        self.write(trial=trial(nodeid, test))
+        self.trials.add(trial=trial(nodeid, test))
         if not self.said:
             self.said = next((record["run"] for records in test["records"].values() for record in records if record), {})
-            self.write(run=self.run("pytest ended before its last test"))
+            self.trials.add(run=self.run("pytest ended before its last test"))
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         if not self.folder:
             return
-        self.write(run=self.run({pytest.ExitCode.INTERRUPTED: "pytest was interrupted", pytest.ExitCode.INTERNAL_ERROR: "pytest itself failed"}.get(exitstatus, "")))
-        self.lines.close()
+        self.trials.add(run=self.run({pytest.ExitCode.INTERRUPTED: "pytest was interrupted", pytest.ExitCode.INTERNAL_ERROR: "pytest itself failed"}.get(exitstatus, "")))
         try:
-            subprocess.run([launch.executable(), "report", self.folder], check=True, capture_output=True)
+            self.trials.finish(launch.executable())
         except (Misuse, OSError, subprocess.CalledProcessError) as error:
             said = (getattr(error, "stderr", b"") or b"").decode(errors="replace").strip() or error
             print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {self.folder}`: {said}")
