@@ -21,6 +21,7 @@
 #include "harness/exec/options.h"
 #include "harness/exec/program.h"
 #include "harness/exec/records.h"
+#include "harness/exec/settings.h"
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/processes.h"
 #include "reports/folder.h"
@@ -38,6 +39,11 @@ constexpr const char* kOwnJob = "tidemark exec";  // in the place of a launcher'
 
 void set(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
+}
+
+void set(const ExecSettings& settings) {
+  const auto [name, value] = settings.variable();
+  set(name.c_str(), value);
 }
 
 void put_before(const char* name, const std::string& value) {
@@ -100,11 +106,13 @@ void set_environment(const ExecOptions& exec, const Libraries& libraries, Listed
   const fs::path folder = linked_folder();
   std::vector<std::string> preloaded;
   for (const fs::path& library : libraries.preloaded) preloaded.push_back(listed(library));
+  ExecSettings settings = ExecSettings::given();
+  settings.layer = libraries.layer;
+  settings.torch = libraries.torch;
+  set(settings);
   put_before("LD_PRELOAD", fmt::format("{}", fmt::join(preloaded, ":")));
   put_before("PYTHONPATH", listed(folder / "python"));
   set("TRITON_LIBCUDA_PATH", folder);
-  set("TIDEMARK_EXEC_LAYER", libraries.layer);
-  set("TIDEMARK_EXEC_TORCH", libraries.torch);
   set("TIDEMARK_MODE", exec.mode);
   set("TIDEMARK_KNOWN_LIMIT", exec.known_limit);
   set("TIDEMARK_SIZES", exec.sizes);
@@ -129,22 +137,20 @@ std::string free_port() {
   return std::to_string(ntohs(address.sin_port));
 }
 
-// `notes` is the folder of python/tidemark_partners.py.
-std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, const fs::path& notes) {
+// `settings` are those that all processes have alike.
+std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, ExecSettings settings) {
   std::vector<std::string> argv = exec.program;
   argv.front() = program;
-  const char* served = std::getenv("TIDEMARK_SERVER");
-  const std::string server = served != nullptr ? served : "";
-  unsetenv("TIDEMARK_SERVER");  // the program's own processes have one each
   if (exec.ranks == 0 && exec.as_ranks.empty())
-    return {{exec.program.front(), argv, {}, 0, server}};
+    return {{exec.program.front(), argv, {}, 0, settings.server}};
   const bool absent = !exec.as_ranks.empty();
   const int here = absent ? 1 : exec.ranks;
   const std::string port = free_port();
   std::vector<Start> all;
   for (int i = 0; i < (absent ? static_cast<int>(exec.as_ranks.size()) : exec.ranks); ++i) {
     const int rank = absent ? exec.as_ranks[static_cast<std::size_t>(i)] : i;
-    Start& one = all.emplace_back(Start{fmt::format("rank {}", rank), argv, {}, 0, server});
+    Start& one =
+        all.emplace_back(Start{fmt::format("rank {}", rank), argv, {}, 0, settings.server});
     one.environment = {{"RANK", std::to_string(rank)},
                        {"WORLD_SIZE", std::to_string(absent ? exec.of : exec.ranks)},
                        {"LOCAL_RANK", std::to_string(absent ? 0 : i)},
@@ -152,18 +158,16 @@ std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, cons
                        {"GROUP_RANK", std::to_string(absent ? rank : 0)},
                        {"MASTER_ADDR", "127.0.0.1"},
                        {"MASTER_PORT", port}};
-    if (absent)
-      one.environment.insert(
-          {{"TIDEMARK_NCCL_ALONE", "1"},
-           {"TIDEMARK_EXEC_ALONE", std::to_string(rank)},
-           {"TIDEMARK_EXEC_PARTNERS", notes},
-           {"TIDEMARK_EXEC_PRESENT", fmt::format("{}", fmt::join(exec.as_ranks, ","))}});
+    if (absent) {
+      settings.alone = rank;
+      one.environment.insert({{"TIDEMARK_NCCL_ALONE", "1"}, settings.variable()});
+    }
   }
   return all;
 }
 
 /// For tidemark_server.py: what it was started with, which a Python that a script starts changes.
-void write_environment(const char* file) {
+void write_environment(const std::string& file) {
   std::ofstream out(file, std::ios::binary);
   for (char** each = environ; *each != nullptr; ++each) out << *each << '\0';
 }
@@ -177,14 +181,18 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
     snapshots = snapshots_of(exec.report, schedule);
   }
   set("TIDEMARK_EXEC", folder);
-  set("TIDEMARK_EXEC_HISTORY", snapshots.empty() ? "" : exec.events.empty() ? "1" : "2");
   set("TIDEMARK_USERS", folder / "users");
   set("TIDEMARK_SCHEDULE", schedule);
   const fs::path notes = folder / "partners";
   fs::create_directory(notes);
   fs::create_directory(folder / "users");
-  const std::vector<Start> all = starts(exec, program, notes);
-  if (const char* file = std::getenv("TIDEMARK_EXEC_SERVES")) write_environment(file);
+  ExecSettings settings = ExecSettings::given();
+  if (!snapshots.empty()) settings.history = exec.events.empty() ? 1 : 2;
+  settings.partners = notes;
+  settings.present = exec.as_ranks;
+  set(settings);
+  const std::vector<Start> all = starts(exec, program, settings);
+  if (!settings.serves.empty()) write_environment(settings.serves);
   const bool together = exec.as_ranks.empty();
   const ProcessesEnd end =
       run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);

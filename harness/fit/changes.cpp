@@ -37,10 +37,9 @@ std::string settings() {
 std::span<const ProgramChange> all_changes() { return kChanges; }
 
 Wanted changed(Wanted one, const std::vector<const ProgramChange*>& changes) {
-  std::string names;
   for (const ProgramChange* each : changes) {
     if (each->variable == nullptr)
-      names += (names.empty() ? "" : ",") + std::string(each->name);
+      one.changes.push_back(each->name);
     else if (each->variable == kAllocator)
       one.environment[kAllocator] = settings() + each->value;
     else
@@ -49,7 +48,6 @@ Wanted changed(Wanted one, const std::vector<const ProgramChange*>& changes) {
   }
   if (std::getenv(kOlder) != nullptr && one.environment.contains(kAllocator))
     one.environment[kOlder] = one.environment[kAllocator];
-  if (!names.empty()) one.environment["TIDEMARK_CHANGES"] = names;
   return one;
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "harness/errors.h"
+#include "harness/exec/settings.h"
 #include "harness/fit/cache.h"
 #include "harness/fit/result.h"
 #include "harness/ranks/processes.h"
@@ -142,6 +143,7 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
       key.add(text.starts_with(place.folder.string()) ? "a copy" : text);
     for (const auto& set : {words.environment, one.environment})
       for (const auto& [name, value] : set) key.add("env " + name + "=" + value);
+    for (const std::string& name : one.changes) key.add("change " + name);
     add_environment(key);
     key.add(fit_.until_steady ? "until steady" : "to the end");
     key.add(fs::current_path());
@@ -163,12 +165,15 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     start.argv.insert(start.argv.end(), argv.begin(), argv.end());
     start.environment = words.environment;
     start.environment.insert(one.environment.begin(), one.environment.end());
-    start.environment["TIDEMARK_CHANGES_SAID"] = place.folder / "changed";
-    start.environment["TIDEMARK_STEADY"] = place.folder / "steady";
-    if (fit_.until_steady) start.environment["TIDEMARK_STEADY_ENDS"] = "1";
     start.limit = fit_.limit;
     begin();
-    if (!server_.socket().empty()) start.environment["TIDEMARK_SERVER"] = server_.socket();
+    ExecSettings settings;
+    settings.changes = one.changes;
+    settings.changed = place.folder / "changed";
+    settings.steady = place.folder / "steady";
+    settings.steady_ends = fit_.until_steady;
+    settings.server = server_.socket();
+    start.environment.insert(settings.variable());
     starts.push_back(std::move(start));
   }
   const auto is_late = [&](std::size_t i) { return fs::exists(notes / fmt::format("{}.late", i)); };

@@ -26,13 +26,17 @@ def case_hang():
     fit("--limit", "12", "--vary", "batch=1", "--gpu", "t4-16g", "--", "python3", "endless.py", "{batch}").ends(1, "unknown: a run had not ended after 12 s, and was ended (--limit)")
 
 
+def settings(**values):
+    return {"TIDEMARK_EXEC_SETTINGS": json.dumps(values)}
+
+
 class TorchOnce:
     """A server as fit starts it; `exec` runs a program below it."""
 
     def __enter__(self):
         self.place = FOLDER / "torch_once"
         self.place.mkdir()
-        self.environment = {**ENVIRONMENT, "TIDEMARK_EXEC_SERVES": str(self.place / "environment")}
+        self.environment = {**ENVIRONMENT, **settings(serves=str(self.place / "environment"))}
         self.log = open(self.place / "log", "wb")
         self.process = subprocess.Popen([TIDEMARK, "exec", "--", "python3", TIDEMARK.parent / "virtual/python/tidemark_server.py", self.place / "server",
                                          subprocess.check_output(["sh", "-c", "command -v python3"], text=True).strip()],
@@ -50,7 +54,7 @@ class TorchOnce:
     def exec(self, report, *words, served, **more):
         steady = Path(f"{report}-steady")
         steady.mkdir()
-        environment = {**ENVIRONMENT, "TIDEMARK_STEADY": str(steady), **({"TIDEMARK_SERVER": str(self.place / "server")} if served else {}), **more}
+        environment = {**ENVIRONMENT, **settings(steady=str(steady), server=str(self.place / "server") if served else ""), **more}
         done = subprocess.run([TIDEMARK, "exec", "--gpu", "t4-16g", "--report", report, *words], cwd=FOLDER, env=environment, capture_output=True, text=True, check=False)
         return done, bool(list(steady.glob("*.copy")))
 
@@ -111,7 +115,7 @@ def case_server():
         if ranks.returncode or not was_copy or [one["rank"] for one in rows] != [0, 3]:
             sys.exit(f"FAILED: ranks without partners\n{ranks.stderr}")
         waiting = subprocess.Popen([TIDEMARK, "exec", "--", "python3", script("waits.py", "import os, time, torch\nopen('waits.pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n")],
-                                   cwd=FOLDER, env={**ENVIRONMENT, "TIDEMARK_SERVER": str(once.place / "server")}, stderr=subprocess.DEVNULL)
+                                   cwd=FOLDER, env={**ENVIRONMENT, **settings(server=str(once.place / "server"))}, stderr=subprocess.DEVNULL)
         for _ in range(600):
             if (FOLDER / "waits.pid").exists() and (FOLDER / "waits.pid").read_text():
                 break

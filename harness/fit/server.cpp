@@ -8,6 +8,7 @@
 
 #include "harness/device/linked_device.h"
 #include "harness/exec/program.h"
+#include "harness/exec/settings.h"
 #include "harness/ranks/processes.h"
 
 namespace tidemark {
@@ -31,13 +32,15 @@ Server::~Server() {
 void Server::start(const std::string& python, const std::vector<std::string>& flags,
                    const fs::path& folder) {
   const fs::path place = folder / "server";
+  ExecSettings settings;
+  settings.serves = folder / "environment";
   std::vector<std::string> words{fs::read_symlink("/proc/self/exe"), "exec"};
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(),
                {"--", python, linked_folder() / "python" / "tidemark_server.py", place, python});
   process_ = start_process({.name = "server",
                             .argv = words,
-                            .environment = {{"TIDEMARK_EXEC_SERVES", folder / "environment"}},
+                            .environment = {settings.variable()},
                             .log = folder / "server.log"},
                            /*own_group=*/true);
   for (const auto until = std::chrono::steady_clock::now() + kLongest;

@@ -128,7 +128,7 @@ def run(item: pytest.Item, settings: Settings, variant: str | None = None, resul
             json.dump(order, file)
         if len(ranks) > 1:
             place.environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun
-        place.environment["TIDEMARK_EXEC_HISTORY"] = "1"  # for what is alive
+        place.environment["TIDEMARK_EXEC_SETTINGS"] = json.dumps({"history": 1})  # for what is alive
         alone = config.getoption("tidemark_fresh") or config.getoption("capture") == "no" or place.elsewhere or settings.get("as_rank") is not None
         code, timed_out = (run_alone if alone else run_in_server)(program, settings, order, place, limit)
         return Said(ranks, folder, code, f"timed out after {limit} s (@tidemark.timeout, or tidemark_timeout in pytest's settings)" if timed_out else None, place)

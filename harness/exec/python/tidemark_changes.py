@@ -1,9 +1,10 @@
-"""Changes of a program that need no edit of it (`tidemark advise`): TIDEMARK_CHANGES names them, with commas. A change that finds nothing to change
-says so in the file TIDEMARK_CHANGES_SAID, a line each: "NAME nothing" or "NAME what was changed"."""
+"""Changes of a program that need no edit of it (`tidemark advise`): the setting `changes` names them. A change says in the file
+`changed`, a line each, what it has changed: "NAME WHAT"."""
 import functools
 import gc
 import importlib
-import os
+
+from tidemark_settings import settings
 
 
 def optimizer_module():
@@ -13,13 +14,13 @@ def optimizer_module():
 class Changes:
     def __init__(self, torch):
         self.torch, self.said = torch, set()
-        for name in os.environ["TIDEMARK_CHANGES"].split(","):
+        for name in settings()["changes"]:
             getattr(self, name)()
 
     def say(self, name, what):
-        if name not in self.said and os.environ.get("TIDEMARK_CHANGES_SAID"):
+        if name not in self.said and settings()["changed"]:
             self.said.add(name)
-            with open(os.environ["TIDEMARK_CHANGES_SAID"], "a", encoding="utf-8") as file:
+            with open(settings()["changed"], "a", encoding="utf-8") as file:
                 file.write(f"{name} {what}\n")
 
     def groups(self, name, change):

@@ -14,6 +14,7 @@ import tidemark_record
 import tidemark_triton
 import tidemark_wheel
 from tidemark_platform import stop
+from tidemark_settings import settings
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -49,8 +50,8 @@ def accept(module):
     """Stops the process if this torch is not the one that the libraries were made for."""
     _, version, cuda = tidemark_wheel.facts_of(module.__path__)
     wrong = tidemark_wheel.problem(version, cuda)
-    if not wrong and version != os.environ["TIDEMARK_EXEC_TORCH"]:
-        wrong = (f"has torch {version}, and the libraries are those for torch {os.environ['TIDEMARK_EXEC_TORCH']}: one program cannot have "
+    if not wrong and version != settings()["torch"]:
+        wrong = (f"has torch {version}, and the libraries are those for torch {settings()['torch']}: one program cannot have "
                  "both; name the Python: tidemark exec -- PYTHON SCRIPT")
     if wrong:
         stop(f"{sys.executable} {wrong}")
@@ -112,20 +113,20 @@ def prepare():
     if here and (here > 1 or os.environ.get("LOCAL_WORLD_SIZE")):  # one task of srun may use all GPUs of a machine
         os.environ.setdefault("TIDEMARK_DEVICES", str(here))
     name_libzmq()
-    if os.environ.get("TIDEMARK_EXEC_ALONE"):
+    if settings()["alone"] >= 0:
         import tidemark_absent  # noqa: F401  # begins after torch
-    if os.environ.get("TIDEMARK_EXEC_HISTORY"):
+    if settings()["history"]:
         import tidemark_frames  # noqa: F401  # likewise
         import tidemark_labels  # noqa: F401
-    if os.environ.get("TIDEMARK_STEADY"):
+    if settings()["steady"]:
         import tidemark_steady  # noqa: F401  # likewise
-    if os.environ.get("TIDEMARK_CHANGES"):
+    if settings()["changes"]:
         import tidemark_changes  # noqa: F401  # likewise
 
 
 def wait_for_torch():
     """Begins after the import of torch. Called by sitecustomize, or while torch is imported by ../../virtual/device/python_start.cpp."""
-    if os.environ.get("TIDEMARK_EXEC_SERVES"):
+    if settings()["serves"]:
         sys.meta_path.insert(0, Finder("torch", import_for_copies))
         return
     prepare()
@@ -140,7 +141,7 @@ def begin(torch):
     import ctypes
 
     try:
-        layer = ctypes.CDLL(os.environ["TIDEMARK_EXEC_LAYER"], mode=ctypes.RTLD_GLOBAL)
+        layer = ctypes.CDLL(settings()["layer"], mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         stop(f"the operator layer cannot be loaded into torch {torch.__version__}: {error}")
     layer.tidemark_layer_error.restype = ctypes.c_char_p
@@ -149,8 +150,8 @@ def begin(torch):
     if layer.tidemark_layer_install(mode.encode()) != 0:
         stop("no operator layer: " + layer.tidemark_layer_error().decode())
     tidemark_answers.name_cudnn(getattr(torch._C, "_cudnn", None))
-    if os.environ.get("TIDEMARK_EXEC_ALONE"):
-        sys.modules["tidemark_absent"].begin(torch, int(os.environ["TIDEMARK_EXEC_ALONE"]), int(os.environ["WORLD_SIZE"]))
+    if settings()["alone"] >= 0:
+        sys.modules["tidemark_absent"].begin(torch, settings()["alone"], int(os.environ["WORLD_SIZE"]))
     inductor = tidemark_answers.tune_without_copies
     if mode == "math":
         inductor = tidemark_triton.compute_inductor
@@ -164,7 +165,7 @@ def begin(torch):
         tidemark_answers.save_as_floats(torch)
     tidemark_profiles.label(torch)
     record = tidemark_record.begin(torch, layer)
-    if os.environ.get("TIDEMARK_CHANGES"):
+    if settings()["changes"]:
         sys.modules["tidemark_changes"].Changes(torch)
-    if os.environ.get("TIDEMARK_STEADY"):
+    if settings()["steady"]:
         sys.modules["tidemark_steady"].Steady(torch, record)

@@ -6,6 +6,7 @@ import threading
 import time
 
 from tidemark_platform import refusal
+from tidemark_settings import settings
 
 PAUSE = 0.02  # seconds between two looks at the folder
 SHOWN = 64  # ranks that a message names
@@ -17,8 +18,8 @@ def pause():
 
 class Partners:
     def __init__(self, rank):
-        self.rank, self.folder = rank, os.environ["TIDEMARK_EXEC_PARTNERS"]
-        self.present = [int(one) for one in os.environ["TIDEMARK_EXEC_PRESENT"].split(",")]
+        self.rank, self.folder = rank, settings()["partners"]
+        self.present = settings()["present"]
         self.patience = float(os.environ.get("TIDEMARK_TIMEOUT") or 300)
         self.counts = {}
 

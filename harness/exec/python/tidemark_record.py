@@ -9,6 +9,7 @@ import threading
 import tidemark_launcher
 import tidemark_platform
 from tidemark_platform import stop
+from tidemark_settings import settings
 
 INTERVAL = 0.5  # seconds between two records of what is not in the record of memory, of a process that may be killed
 
@@ -112,7 +113,7 @@ class Record:
         self.layer.tidemark_record_allocated.restype = ctypes.c_int64
         self.layer.tidemark_record_error.restype = ctypes.c_char_p
         self.layer.tidemark_record_builtin.restype = ctypes.py_object
-        self.history = int(os.environ.get("TIDEMARK_EXEC_HISTORY") or 0)
+        self.history = settings()["history"]
         self.pid, self.rank = os.getpid(), None
         self.lock = threading.Lock()
         self.labels = None

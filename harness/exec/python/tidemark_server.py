@@ -1,7 +1,7 @@
 """A process under `tidemark exec` that has imported torch once, and forks a copy of itself for each program that it is asked to run: a run then costs
 no import. python/tidemark/server.py forks the ranks of tests in the same way (`run`).
 
-    tidemark exec -- python3 tidemark_server.py SOCKET python3     with TIDEMARK_EXEC_SERVES=FILE, the environment that exec has given
+    tidemark exec -- python3 tidemark_server.py SOCKET python3     with the setting `serves`: a file of the environment that exec has given
 
 A client (../../ranks/served.h) connects to SOCKET, sends its stdin, stdout and stderr, and
 
@@ -23,13 +23,13 @@ import traceback
 import types
 import warnings
 
+import tidemark_settings
+
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 LONGEST = 15  # seconds between asking processes to end and killing them
 
 # Variables that differ between the runs of one program and are read after the import of torch.
-OF_A_RUN = {"TIDEMARK_EXEC", "TIDEMARK_EXEC_HISTORY", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_GPU", "TIDEMARK_STEADY", "TIDEMARK_STEADY_ENDS",
-            "TIDEMARK_CHANGES", "TIDEMARK_CHANGES_SAID", "TIDEMARK_EXEC_SERVES", "TIDEMARK_NCCL_ALONE", "TIDEMARK_EXEC_ALONE", "TIDEMARK_EXEC_PARTNERS",
-            "TIDEMARK_EXEC_PRESENT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL"}
+OF_A_RUN = {"TIDEMARK_EXEC", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_GPU", tidemark_settings.VARIABLE, "TIDEMARK_NCCL_ALONE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL"}
 
 
 class Copy(BaseException):
@@ -193,19 +193,18 @@ class Programs:
             os.close(file)
         os.environ.clear()
         os.environ.update({**environment, **self.added})
-        os.environ.pop("TIDEMARK_EXEC_SERVES", None)
         sys.orig_argv = list(words)
         if "numpy" in sys.modules:  # Python seeds its own generator after a fork
             sys.modules["numpy"].random.seed()
-        if "TIDEMARK_STEADY" in os.environ:
-            with open(os.path.join(os.environ["TIDEMARK_STEADY"], f"{os.getpid()}.copy"), "w", encoding="ascii"):
+        if folder := tidemark_settings.settings()["steady"]:
+            with open(os.path.join(folder, f"{os.getpid()}.copy"), "w", encoding="ascii"):
                 pass
         sys.modules["tidemark_exec"].begin_in_copy(self.torch)
         program()
 
 
 def environment_given():
-    with open(os.environ["TIDEMARK_EXEC_SERVES"], "rb") as file:
+    with open(tidemark_settings.settings()["serves"], "rb") as file:
         return dict(text.split("=", 1) for text in file.read().decode(sys.getfilesystemencoding(), "surrogateescape").split("\0") if "=" in text)
 
 

@@ -1,5 +1,5 @@
 """Ends a program whose training steps repeat (`tidemark fit --until-steady`). A step repeats if the peaks of the allocator are those of the step
-before it, and as many bytes are allocated at its end. The folder TIDEMARK_STEADY has files of each process that has made a step: PID.steady, with the
+before it, and as many bytes are allocated at its end. The folder of the setting `steady` has files of each process that has made a step: PID.steady, with the
 number of steps, says that they repeat. A program of several ranks ends when all of them repeat. The others have a figure each:
 
     PID.steps        length of a step on the clock of the virtual device, in ns
@@ -16,6 +16,7 @@ import sys
 import weakref
 
 import tidemark_platform
+from tidemark_settings import settings
 
 MOST = 4  # steps of which the length and the collectives are read
 LEAST = 4096  # elements of a state that an 8-bit optimizer makes smaller
@@ -42,8 +43,8 @@ def shards_of(thing):
 
 class Steady:
     def __init__(self, torch, record):
-        self.torch, self.record, self.folder = torch, record, os.environ["TIDEMARK_STEADY"]
-        self.ends = os.environ.get("TIDEMARK_STEADY_ENDS") == "1"
+        self.torch, self.record, self.folder = torch, record, settings()["steady"]
+        self.ends = settings()["steady_ends"]
         self.steps, self.marked = 0, False
         self.optimizers = {}  # of each: the figures after its last step, and whether that step repeated
         self.calls, self.states, self.known = 0, 0, weakref.WeakSet()  # calls of NCCL until the last step
@@ -125,7 +126,7 @@ class Steady:
         """All ranks repeat, and this one has made a step since the last of them said so: what they wait for has been sent."""
         distributed = self.torch.distributed
         world = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
-        if world == 1 or os.environ.get("TIDEMARK_EXEC_ALONE"):
+        if world == 1 or settings()["alone"] >= 0:
             return True
         marks = []
         for name in os.listdir(self.folder):
