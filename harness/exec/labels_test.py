@@ -98,7 +98,7 @@ def case_hooks():
     """An optimizer that steps in the backward, one parameter after the other: its temporaries are its own, and no graph outlives the backward."""
     program = """
 from torch import nn
-model = nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(4)]).cuda()
+model = nn.Sequential(*[nn.Linear(4096, 4096, bias=False) for _ in range(4)]).cuda()
 optimizers = {parameter: torch.optim.Adam([parameter], foreach=False) for parameter in model.parameters()}
 def step(parameter):
     optimizers[parameter].step()
@@ -106,11 +106,11 @@ def step(parameter):
 for parameter in model.parameters():
     parameter.register_post_accumulate_grad_hook(step)
 for _ in range(3):
-    model(torch.ones(8, 1024, device="cuda")).sum().backward()
+    model(torch.ones(8, 4096, device="cuda")).sum().backward()
 """
     said = python(program, "--report", FOLDER / "hooks").ends(0, "activations that outlive the backward, when a backward has ended: 4 of ")  # the loss
     temporaries, lines = alive(said, "optimizer temporaries")
-    said.check(temporaries == 8 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
+    said.check(temporaries == 128 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
 
 
 def case_functions():
@@ -139,6 +139,57 @@ loss.backward()
     said.check(found == 64 * MIB and "backward <string>:13 (SquaresBackward)" in lines, f"what the backward makes: {lines}")
     gradients, lines = alive(said, "gradients")
     said.check(gradients == 4 * MIB and "backward <string>:12 (SquaresBackward)" in lines, f"the product becomes the gradient: {lines}")
+
+
+def case_nested():
+    """The forward of a torch.autograd.Function goes on when that of another one within it has ended; what a function without one makes is other."""
+    program = """
+class Inner(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(torch.empty(1 << 20, device="cuda"))
+        return x.clone()
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+class Outer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = Inner.apply(x)
+        ctx.save_for_backward(torch.empty(2 << 20, device="cuda"))
+        return y
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+@torch.no_grad()
+def plain(x):
+    return torch.empty(3 << 20, device="cuda")
+x = torch.ones(1, device="cuda", requires_grad=True)
+with torch.enable_grad():
+    kept = [Outer.apply(x), Inner.apply(x), plain(x)]
+block = torch.empty(64 << 20, device="cuda")
+"""
+    said = python(program, "--report", FOLDER / "nested").ends(0)
+    activations, lines = alive(said, "activations")
+    said.check(activations == 8 * MIB + 4 + 4 + 4 * MIB and "8,388,608 in 1 block, outside modules, forward <string>:15" in lines,
+               f"the outer one's tensor, the inner one's, and the results: {lines}")
+    _, lines = alive(said, "other")
+    said.check("12,582,912 in 1 block, plain <string>:22" in lines, lines)
+
+
+def case_workspaces():
+    """Workspaces of cuBLAS and cuBLASLt have their kind, whether PyTorch keeps them or, from 2.15 on, frees them after each product."""
+    program = """
+weight, bias, x = (torch.ones(shape, device="cuda", requires_grad=True) for shape in ((1024, 1024), (1024,), (1024, 1024)))
+for _ in range(2):
+    torch.nn.functional.linear(x, weight, bias).square().sum().backward()
+    weight.grad = bias.grad = x.grad = None
+"""
+    said = python(program, "--report", FOLDER / "workspaces").ends(0)
+    workspaces, lines = alive(said, "cuBLAS workspaces")
+    said.check(workspaces // (32 * MIB) in (1, 2) and workspaces % (32 * MIB) in (0, MIB), f"of the backward, and of the forward: {lines}")
+    found, lines = alive(said, "backward")
+    said.check(found < 32 * MIB, f"no workspace: {lines}")
 
 
 run(globals())

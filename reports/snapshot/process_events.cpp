@@ -213,20 +213,6 @@ class EventReader {
       return {stack_number(0, std::move(whole)), of.module};
     return {stack_number(node, std::move(whole)), of.module};
   }
-  /// True in the forward of a torch.autograd.Function, which notes no operator.
-  bool in_function(std::uint32_t stack) {
-    const auto [known, is_new] = in_functions_.try_emplace(stack, false);
-    if (!is_new) return known->second;
-    const std::vector<std::uint32_t>& frames = out_.stacks[stack];
-    known->second = std::ranges::any_of(frames,
-                                        [&](std::uint32_t at) {
-                                          const StackFrame& frame = out_.frames[at];
-                                          return frame.function == "apply" &&
-                                                 frame.file.ends_with("torch/autograd/function.py");
-                                        }) &&
-                    out_.frames[frames[0]].file != "autograd";
-    return known->second;
-  }
   static bool runs_backward(const StackFrame& frame) {
     return frame.file.ends_with("torch/autograd/graph.py") ||
            frame.file.ends_with("torch/autograd/__init__.py");
@@ -263,8 +249,7 @@ class EventReader {
     const std::uint64_t stack = entries_.number(), module = entries_.number();
     const auto [place, in] = place_of(stack, module, entries_.number());
     event.stack = place;
-    const bool outside = in == 0 && in_function(place);
-    event.module = modules_[outside ? recorder::kOutsideModules : known(strings_, in)];
+    event.module = modules_[known(strings_, in)];
     event.time_us = time_ += entries_.signed_number();
     if (action == AllocatorAction::snapshot) return;  // nothing has changed
     BlockChange change;
@@ -352,7 +337,6 @@ class EventReader {
   std::size_t skipped_until_ = 0;
   std::vector<std::int64_t> steps_;  // and repetitions, by their step
   Snapshot out_;
-  std::unordered_map<std::uint32_t, bool> in_functions_;  // by the number of a stack
   // By their numbers in the record.
   std::vector<std::string> strings_{""};
   std::vector<std::uint32_t> frames_{0};

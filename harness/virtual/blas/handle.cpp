@@ -15,7 +15,6 @@ CUBLAS int cublasCreate_v2(Handle** handle) {
 }
 CUBLAS int cublasDestroy_v2(Handle* handle) {
   if (!handle) return not_initialized;
-  tidemark::device::forget_workspaces(handle);
   delete handle;
   return success;
 }
@@ -48,7 +47,7 @@ CUBLAS int cublasSetStream_v2(Handle* handle, tidemark::device::StreamHandle str
 CUBLAS int cublasSetWorkspace_v2(Handle* handle, void* workspace, size_t) {
   if (!handle) return not_initialized;
   if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return invalid_value;
-  tidemark::device::set_workspace(handle, handle->stream, workspace);
+  tidemark::device::give_workspace(workspace);
   handle->workspace = workspace;
   return success;
 }

@@ -171,7 +171,7 @@ CUBLAS int cublasLtMatmul(void*, const Attributes* operation, const void*, const
                           const void* c, const Attributes*, void* output, const Attributes* d,
                           const Algorithm*, void* workspace, size_t,
                           tidemark::device::StreamHandle stream) {
-  tidemark::device::use_workspace(workspace);
+  tidemark::device::give_workspace(workspace);
   Product p;
   if (const Status status = product_of(operation, a, b, d, p); status != success) return status;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return success;

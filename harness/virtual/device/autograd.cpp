@@ -1,16 +1,40 @@
 #include "harness/virtual/device/autograd.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "harness/virtual/device/symbol.h"
 
 namespace {
 
-std::atomic<void (*)(uint64_t)> of_nodes{nullptr};
+std::atomic<void (*)(uint64_t, int)> of_nodes{nullptr};
+
+// Addresses of the library that makes the nodes of torch.autograd.Function. Its other nodes, such
+// as DelayedError, have no forward in Python.
+struct Library {
+  uintptr_t begin = 0, end = 0;
+  bool has(const void* address) const {
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    return at >= begin && at < end;
+  }
+};
+Library of_python;
+
+int find_python(dl_phdr_info* library, size_t, void*) {
+  if (!std::string_view(library->dlpi_name).ends_with("/libtorch_python.so")) return 0;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const auto& part = library->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+    of_python.begin = library->dlpi_addr + part.p_vaddr;
+    of_python.end = of_python.begin + part.p_memsz;
+  }
+  return 1;
+}
 
 using Numbering = uint64_t();
 
@@ -30,7 +54,10 @@ Numbering* pytorchs() {
 
 }  // namespace
 
-void tidemark_device_on_node(void (*listener)(uint64_t)) { of_nodes = listener; }
+void tidemark_device_on_node(void (*listener)(uint64_t, int)) {
+  dl_iterate_phdr(find_python, nullptr);
+  of_nodes = listener;
+}
 
 // In place of libtorch_cpu's, which all of PyTorch's libraries call by its name.
 namespace at::sequence_number {
@@ -38,7 +65,8 @@ namespace at::sequence_number {
 [[gnu::visibility("default")]] uint64_t get_and_increment() {
   static Numbering* const number = pytorchs();
   const uint64_t made = number();
-  if (auto* const listener = of_nodes.load(std::memory_order_relaxed)) listener(made);
+  if (auto* const listener = of_nodes.load(std::memory_order_acquire))
+    listener(made, of_python.has(__builtin_return_address(0)) ? 1 : 0);
   return made;
 }
 

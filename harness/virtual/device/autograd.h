@@ -6,7 +6,9 @@
 
 extern "C" {
 /// From now on `listener` is called with the sequence number of each node that a thread makes, on
-/// that thread, inside the node's constructor. AccumulateGrad's, which have no number of their own,
-/// are left out. Null: no longer.
-[[gnu::visibility("default")]] void tidemark_device_on_node(void (*listener)(uint64_t sequence));
+/// that thread, inside the node's constructor. `of_function` is 1 for the node of a
+/// torch.autograd.Function, whose forward comes after it. AccumulateGrad's, which have no number of
+/// their own, are left out. Null: no longer.
+[[gnu::visibility("default")]] void tidemark_device_on_node(void (*listener)(uint64_t sequence,
+                                                                             int of_function));
 }

@@ -1,24 +1,18 @@
-// Workspaces of cuBLAS: memory that PyTorch allocates in whichever operator multiplies first, so
-// that the operator does not say what it is.
+// Workspaces of cuBLAS: memory that PyTorch allocates in whichever operator multiplies, so that the
+// operator does not say what it is. PyTorch keeps them; from 2.15 on, and those of cuBLASLt before
+// 2.8, it allocates one for each product.
 #pragma once
-
-#include <stddef.h>
 
 #pragma GCC visibility push(default)
 namespace tidemark::device {
-/// A handle of cuBLAS got this workspace for its products on a stream; PyTorch gives it again
-/// whenever it sets the stream. Null is none.
-void set_workspace(const void* handle, const void* stream, const void* workspace);
-/// The handle is destroyed.
-void forget_workspaces(const void* handle);
-/// A product of cuBLASLt was given this workspace.
-void use_workspace(const void* workspace);
+/// cuBLAS is given this workspace, for the products of a handle or for one of cuBLASLt. Null is
+/// none.
+void give_workspace(const void* workspace);
 }  // namespace tidemark::device
 
 extern "C" {
-/// Addresses of the handles' workspaces on each of their streams, and of all that cuBLASLt was ever
-/// given where `of_lt` is not 0 (PyTorch keeps those from 2.8 on; before, it allocates one for each
-/// product): their number, without repetition; writes up to `size` of them.
-size_t tidemark_device_workspaces(const void** addresses, size_t size, int of_lt);
+/// From now on `listener` is called with each workspace when cuBLAS is given it, on the thread that
+/// gives it. Null: no longer.
+void tidemark_device_on_workspace(void (*listener)(const void* workspace));
 }
 #pragma GCC visibility pop

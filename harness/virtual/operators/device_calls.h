@@ -38,7 +38,7 @@ struct DeviceCalls {
   // The recorder
   decltype(&tidemark_device_now) now = look("tidemark_device_now");
   decltype(&tidemark_device_on_node) on_node = look("tidemark_device_on_node");
-  decltype(&tidemark_device_workspaces) workspaces = look("tidemark_device_workspaces");
+  decltype(&tidemark_device_on_workspace) on_workspace = look("tidemark_device_on_workspace");
   // CUDA graphs
   decltype(&tidemark_device_captures_under_way) captures_under_way =
       look("tidemark_device_captures_under_way");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/operators/device_calls.h"
@@ -23,6 +24,20 @@ thread_local Number node_here = 0, node_before = 0, module_here = 0;
 // The instruction of Python that made this thread's last node.
 thread_local StackFrame last_made;
 
+// The instructions that call a torch.autograd.Function, the innermost last, until the thread is
+// seen elsewhere.
+thread_local std::vector<StackFrame> functions;
+
+void leave_functions(const Names& names) {
+  while (!functions.empty() && !names.is_below(functions.back())) functions.pop_back();
+}
+
+// In Python's part of a Function, its forward: the thread is below the instruction that called it.
+bool in_function(const Names& names) {
+  leave_functions(names);
+  return !functions.empty() && functions.back() != names.innermost();
+}
+
 // The place of every node that a thread has made, in the order of their sequence numbers: a new
 // row where it differs from the one before.
 struct Forward {
@@ -37,12 +52,16 @@ std::unordered_map<std::uint64_t, Forwards>& forwards() {
   return device::immortal<std::unordered_map<std::uint64_t, Forwards>>();
 }
 
-void note_node(std::uint64_t sequence) {
+void note_node(std::uint64_t sequence, int of_function) {
   State* state = recording();
   if (state == nullptr || !state->history) return;
   const std::lock_guard lock(state->mutex);
   const Number stack = state->names().stack();
   last_made = state->names().innermost();
+  if (of_function != 0 && stack != 0) {
+    leave_functions(state->names());
+    if (functions.empty() || functions.back() != last_made) functions.push_back(last_made);
+  }
   Forwards& rows = forwards()[at::RecordFunction::currentThreadId()];
   if (!rows.empty() && rows.back().stack == stack && rows.back().module == module_here) return;
   rows.push_back({static_cast<std::int64_t>(sequence), stack, module_here});
@@ -122,9 +141,10 @@ Number node_now() {
   return node_here == 0 && torch::autograd::get_current_node() ? node_before : node_here;
 }
 Number module_now(Names& names) {
+  if (module_here != 0) return module_here;
   // The operator of the last node may run in Python, as those of DTensor do.
-  const bool saves = module_here == 0 && at::GradMode::is_enabled() && names.is_below(last_made);
-  return saves ? names.string(kOutsideModules) : module_here;
+  const bool saves = at::GradMode::is_enabled() && names.is_below(last_made);
+  return saves || (node_now() == 0 && in_function(names)) ? names.string(kOutsideModules) : 0;
 }
 void set_module_now(Number module) { module_here = module; }
 

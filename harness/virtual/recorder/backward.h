@@ -16,7 +16,8 @@ Number node_now();
 
 /// The module that runs forward on this thread (Names::string); set by modules.h.
 /// Outside of all modules it is "outside modules" in an operator that has made a node of autograd:
-/// while the instruction of Python that made the thread's last node is still the one that runs.
+/// while the instruction of Python that made the thread's last node is still the one that runs. So
+/// it is in the forward of a torch.autograd.Function, which makes its node first.
 /// The thread must have numbered its stack just before (Names::stack).
 Number module_now(Names& names);
 void set_module_now(Number module);

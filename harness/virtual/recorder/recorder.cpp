@@ -1,10 +1,8 @@
 #include "harness/virtual/recorder/recorder.h"
 
 #include <pthread.h>
-#include <torch/version.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
@@ -20,18 +18,10 @@ namespace {
 std::atomic<State*> current{nullptr};  // never deleted: another thread may be in it
 thread_local std::string last_error;
 
-// cuBLAS's workspaces, which PyTorch allocates in the operator that multiplies first.
-void label_workspaces(State& state) {
-  if (operators::device.workspaces == nullptr) return;
-  // cuBLASLt's are kept between products.
-  constexpr bool kKeepsLt = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8;
-  std::array<const void*, 256> addresses{};
-  const std::size_t count =
-      std::min(addresses.size(),
-               operators::device.workspaces(addresses.data(), addresses.size(), kKeepsLt ? 1 : 0));
-  const std::lock_guard lock(state.mutex);
-  for (std::size_t i = 0; i < count; ++i)
-    state.label(reinterpret_cast<std::uintptr_t>(addresses[i]), "cuBLAS workspaces", "");
+void follow_workspaces() {
+  if (operators::device.on_workspace == nullptr) return;
+  operators::device.on_workspace(
+      [](const void* workspace) { tidemark_record_label(workspace, "cuBLAS workspaces", ""); });
 }
 
 void in_child() {
@@ -78,6 +68,7 @@ EXPORTED int tidemark_record_follow() {
     if (state->history)
       std::call_once(nodes, [] {
         follow_nodes();
+        follow_workspaces();
         tidemark::operators::note_gathers();
       });
     return 0;
@@ -95,7 +86,6 @@ EXPORTED void tidemark_record_end(int ended) {
   if (ended != 0) {
     for (std::size_t device = 0; device < kDevices; ++device)
       if (state->file().moment().devices[device].used != 0) state->settle(device);
-    label_workspaces(*state);
   }
   state->file().header().ended = ended;
 }
@@ -140,7 +130,6 @@ EXPORTED void tidemark_record_label(const void* address, const char* kind, const
 EXPORTED int64_t tidemark_record_phase(const char* name) {
   State* state = recording();
   if (state == nullptr) return 0;
-  if (std::string_view(name) == "optimizer") label_workspaces(*state);
   const std::lock_guard lock(state->mutex);
   return state->phase(name);
 }
