@@ -64,6 +64,23 @@ endfunction()
 
 # tidemark_script(NAME SCRIPT LAYER [ARGUMENTS ...] [ENVIRONMENT ...] [PROPERTIES ...])
 # A test in Python: SCRIPT of the source folder. PROPERTIES are CTest's.
+# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names.
+function(tidemark_pytest prefix script layer)
+  cmake_parse_arguments(arg "" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${script})
+  if(NOT arg_TESTS)
+    file(STRINGS ${CMAKE_SOURCE_DIR}/${script} lines REGEX "^def test_")
+    list(TRANSFORM lines REPLACE "^def test_([a-z0-9_]+).*" "\\1" OUTPUT_VARIABLE arg_TESTS)
+  endif()
+  list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
+       TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
+  foreach(test ${arg_TESTS})
+    add_test(NAME ${prefix}${test}_test COMMAND ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider ${arg_WORDS} ${CMAKE_SOURCE_DIR}/${script}::test_${test})
+    set_tests_properties(${prefix}${test}_test PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS ${layer} ENVIRONMENT "${arg_ENVIRONMENT}"
+                         SKIP_REGULAR_EXPRESSION "1 skipped" ${arg_PROPERTIES})
+  endforeach()
+endfunction()
+
 function(tidemark_script name script layer)
   cmake_parse_arguments(arg "" "" "ARGUMENTS;ENVIRONMENT;PROPERTIES" ${ARGN})
   list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache)

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""answers_test.py TIDEMARK SITE CASE: a program of testing/answers has one peak and one sequence of allocator events under each schedule,
+"""A program of testing/answers has one peak and one sequence of allocator events under each schedule,
 beside busy processes (TIDEMARK_TEST_LOAD: 2) and without, in mode known and in mode math. TIDEMARK_TEST_RUNS: runs of each of these four kinds. Without it, known
 runs once with the load and math once without, and of parallel.py a few parts. Prints how many answers each schedule gave, and the lines that differ."""
 import contextlib
@@ -8,7 +7,8 @@ import re
 import subprocess
 import sys
 
-from testing.said import HERE, Said, run
+import pytest
+from testing.said import HERE, Said
 
 RUNS = int(os.environ.get("TIDEMARK_TEST_RUNS", "0"))
 LOAD = int(os.environ.get("TIDEMARK_TEST_LOAD", "2"))
@@ -41,7 +41,7 @@ def same(program, launch, **environment):
         wrong += [f"  {schedule}, {answers.count(answer)} runs: {line}" for answer in sorted(set(answers), key=sorted)
                   for line in sorted(answer - frozenset.intersection(*answers))]
     if wrong:
-        sys.exit("FAILED: one answer under each schedule\n" + "\n".join(wrong))
+        pytest.fail("one answer under each schedule\n" + "\n".join(wrong))
 
 
 def ranks(program):
@@ -52,11 +52,11 @@ def torchrun(program):
     return ["--", sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, "--max-restarts", 1, program]
 
 
-def case_parallel():
+def test_parallel():
     same("parallel.py", lambda program: ranks(program) + (FEW if RUNS == 0 else []))
 
 
-def case_long_steps():
+def test_long_steps():
     """Steps with pauses of more than the 100 ms of a watchdog have the peaks of instant, where it lets go of every work; short steps have higher ones."""
     parts = ["replicas", "bucket views", "sharded optimizer"]
 
@@ -69,21 +69,18 @@ def case_long_steps():
     said.check(all(short[part] > calibrated[part] for part in instant), f"lower than of short steps: {short}")
 
 
-def case_loader():
+def test_loader():
     same("loader.py", ranks)
 
 
-def case_compiled():
+def test_compiled():
     same("compiled.py", ranks)
 
 
-def case_one_device():
+def test_one_device():
     same("one_device.py", ranks)
 
 
-def case_restart():
+def test_restart():
     # PyTorch 2.11 keeps the store of the first attempt otherwise, with its NCCL id.
     same("restart.py", torchrun, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
-
-
-run(globals())

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
-"""cudnn_test.py TIDEMARK SITE CASE: programs with the operators of cuDNN."""
+"""Programs with the operators of cuDNN."""
 import re
 
-from testing.said import FOLDER, HERE, Said, python, run
+from testing.said import FOLDER, HERE, Said, python
 
 NUMBERS = str(HERE / "cudnn_numbers.py")
 WARNING = "cuDNN's workspaces are modelled"
@@ -14,21 +13,21 @@ def agree(part, count, least, *flags):
     said.check(found and int(found[1]) >= least and found[2] == "0", f"{part}: {said.out[-400:]}")
 
 
-def case_convolutions():
+def test_convolutions():
     agree("convolution", 40, 160)
 
 
-def case_norms():
+def test_norms():
     agree("batch_norm", 12, 48)
     agree("cells", 2, 30)
 
 
-def case_recurrent():
+def test_recurrent():
     agree("recurrent", 25, 150)
     agree("dropout", 1, 3)
 
 
-def case_tf32():
+def test_tf32():
     """Tensor cores read fp32 as TF32, PyTorch's default, but not with few channels or filters, nor in depthwise convolutions."""
     said = python("""from torch.nn import functional as F
 for channels, filters, groups in (16, 16, 1), (64, 8, 1), (16, 16, 2), (3, 64, 1), (64, 2, 1), (16, 16, 16), (16, 32, 16):
@@ -50,7 +49,7 @@ for channels, filters, groups in (16, 16, 1), (64, 8, 1), (16, 16, 2), (3, 64, 1
     said.check(found == ["TF32"] * 6 + ["fp32"] * 7 and depthwise_on_one_side == "TF32", said.out)
 
 
-def case_ctc():
+def test_ctc():
     """CTC loss: numbers, its workspace by the sizes of its algorithm's tables, the same bytes in both modes, and what has no numbers."""
     agree("ctc", 20, 40)
     program = ("t, il, tl = torch.ones({0}, dtype=torch.int32), torch.full((4,), {1}, dtype=torch.int32), torch.full((4,), {2}, dtype=torch.int32)\n"
@@ -66,7 +65,7 @@ def case_ctc():
     python(program.format(4 * 20, 30, 20), "--mode", "math").ends(1, "has no numbers where a sequence is too short for its labels")
 
 
-def case_attention():
+def test_attention():
     """On Hopper the backend that hardware takes: cuDNN's in torch 2.11."""
     agree("attention", 4, 16)
     program = ("q = torch.randn(2, 3, 16, 64, device='cuda', dtype=torch.bfloat16, requires_grad=True)\n"
@@ -82,7 +81,7 @@ WORKSPACE = ("w, x = torch.randn(64, 64, 3, 3, device='cuda', dtype={type}), tor
              "print(torch.cuda.memory_stats()['requested_bytes.all.allocated'] - before - y.numel() * y.element_size())")
 
 
-def case_workspaces():
+def test_workspaces():
     """Bytes that the convolution takes beside its result."""
     def workspace(gpu, type="torch.float32", format="torch.contiguous_format", first=""):
         said = python(first + WORKSPACE.format(type=type, format=format), "--gpu", gpu).ends(0, WARNING)
@@ -107,7 +106,7 @@ def case_workspaces():
     check(workspace("t4-16g"), 0, "Turing has no TF32")
 
 
-def case_peaks():
+def test_peaks():
     """A training step of convolutions, batch norm and an LSTM has the same peaks in both modes."""
     program = FOLDER / "train.py"
     program.write_text("""import torch
@@ -132,13 +131,9 @@ for step in range(3):
     said.check(peaks["known"] == peaks["math"], str(peaks))
 
 
-def case_refused():
+def test_refused():
     """Turing has no bf16 in cuDNN: PyTorch takes its own kernels. What is not modelled is refused by name."""
     said = python("x = torch.ones(1, 8, 8, 8, device='cuda', dtype=torch.bfloat16)\ntorch.nn.functional.conv2d(x, x)", "--gpu", "t4-16g").ends(0)
     said.check(WARNING not in said.err, "no workspace of cuDNN")
     python("import os\nos.environ['TORCH_CUDNN_V8_API_DISABLED'] = '1'\nx = torch.ones(1, 8, 8, 8, device='cuda')\ntorch.nn.functional.conv2d(x, x)").ends(
         1, "is not modelled by the virtual device", "CUDNN_STATUS_NOT_SUPPORTED")
-
-
-if __name__ == "__main__":
-    run(globals())

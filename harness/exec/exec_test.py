@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""exec_test.py TIDEMARK SITE CASE: `tidemark exec` with small programs of the torch that can be imported from SITE."""
+"""`tidemark exec` with small programs of the torch that can be imported from SITE."""
 import json
 import os
 import re
@@ -9,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, Said, checks, free_port, python, run
+import pytest
+from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, Said, free_port, python
 
 TRAINING = (str(HERE / "wheel.py"), "training")
 
@@ -20,7 +20,7 @@ def check_training(said):
     said.check(said.out == 2 * "check data_parallel passed\n", "both ranks pass")
 
 
-def case_alone():
+def test_alone():
     (FOLDER / "sitecustomize.py").write_text("print('the own one', flush=True)\n")
     out = FOLDER / "report.json"
     said = python("a = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')\nb = torch.empty(2 << 20, dtype=torch.uint8, device='cuda')\n"
@@ -47,7 +47,7 @@ def case_alone():
     said.check(os.listdir(FOLDER / "bin") == ["true"], "nothing is written beside the program")
 
 
-def case_verdicts():
+def test_verdicts():
     # Free segments of 20 and 2 MiB, and 22 MiB wanted of 40: the allocator frees them and tries again.
     python("a = torch.empty(20 << 20, dtype=torch.uint8, device='cuda')\ndel a\nb = torch.empty(22 << 20, dtype=torch.uint8, device='cuda')",
            "--capacity", "40MiB", "--no-retries").ends(1, "FAIL --no-retries: the allocator of process", "tried again 1 time")
@@ -58,7 +58,7 @@ def case_verdicts():
     said.ends(137, "was ended by signal 9", "3.00", "ended early with 3 MiB allocated")
 
 
-def case_unmeasured():
+def test_unmeasured():
     """No verdict passes by the peaks of other processes, or by those of what a process has become."""
     large = "import torch, os; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
     wish, too_much = ("--max-peak", "100MiB"), "allocated 1,073,741,824 bytes, 968,884,224 more than 104,857,600"
@@ -74,7 +74,7 @@ def case_unmeasured():
     python(beside % ("'-c'", foreign, ""), *wish).ends(1, killed, "no peaks were recorded for it")
 
 
-def case_isolated():
+def test_isolated():
     """Pythons that do not read PYTHONPATH, or have another one: their peaks and stacks are recorded."""
     large = f"import sys; sys.path.append({SITE!r}); import torch; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
     for words in ["-I"], ["-E"], ["-S"], ["-Bs", "-IS"], ["-X", "utf8", "-E"]:
@@ -84,33 +84,33 @@ def case_isolated():
     said.check("1,073,741,824" in (report / "report.html").read_text(), "the page says it")
 
 
-def case_ranks():
+def test_ranks():
     check_training(Said("--ranks", 2, "--", sys.executable, *TRAINING))
     said = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)
     said.ends(5, "rank 1 ended with exit code 5: tidemark ends the other ranks")
     said.check(said.seconds < 60, "the others are not waited for")
 
 
-def case_torchrun():
+def test_torchrun():
     check_training(Said("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", free_port(), *TRAINING))
 
 
-def case_spawn():
+def test_spawn():
     check_training(Said("--devices", 2, "--", sys.executable, *TRAINING, "spawn", free_port()))
 
 
-def case_fork():
+def test_fork():
     check_training(Said("--devices", 2, "--", sys.executable, *TRAINING, "fork", free_port()))
 
 
-def case_absent():
+def test_absent():
     shard = [sys.executable, HERE / "shard.py"]
     reports = {}
     for name, flags in {"present": ["--ranks", 2], "absent": ["--as-rank", "0,1", "--of", 2]}.items():
         Said(*flags, "--out", FOLDER / name, "--", *shard).ends(0)
         reports[name] = [[{**one, "device": 0} for one in rank["devices"]] for rank in json.loads((FOLDER / name).read_text())["trials"][0]["program"]["ranks"]]
     if len(reports["present"]) != 2 or reports["present"] != reports["absent"]:
-        sys.exit(f"FAILED: the peaks of ranks without partners are those of ranks with them: {reports}")
+        pytest.fail(f"the peaks of ranks without partners are those of ranks with them: {reports}")
     # 2 of 1,024 rows of 4 layers, with two moments of Adam each; cuBLAS's workspace on Hopper, of the forward's and of the backward's
     # thread; the byte of the last barrier, in a block of 512
     rest = 4 * 3 * 2 * 1024 * 4 + 2 * (32 << 20) + 512
@@ -118,7 +118,7 @@ def case_absent():
     said.check(said.out == f"rest {rest}\n" * 2, f"{rest} bytes at rest")
 
 
-def case_pipeline():
+def test_pipeline():
     """Stages learn their shapes from the stages before them, also where their ranks run one after the other."""
     stages, ranks, found = HERE / "stages.py", 3, {}
     for name, flags in {"present": ["--ranks", ranks], "absent": ["--as-rank", "2,1,0", "--of", ranks]}.items():
@@ -126,7 +126,7 @@ def case_pipeline():
         said, _, found[name] = peaks(name, "--schedule", "lagging", *flags, stages)
         said.check(sorted(said.out.splitlines()) == ["widths 128 1024", "widths 256 2048", "widths 64 512"], "each stage is as wide as its place")
     if len(set(map(tuple, found["present"]))) != ranks or found["present"] != found["absent"]:
-        sys.exit(f"FAILED: the peaks of ranks without partners are those of ranks with them, each its own: {found}")
+        pytest.fail(f"the peaks of ranks without partners are those of ranks with them, each its own: {found}")
     Said("--as-rank", 1, "--of", 4, "--", sys.executable, stages).ends(1, "rank 1 wants an object of rank 0, which is absent under --as-rank",
                                                                        "Name the ranks that it needs as well (--as-rank 0,1)")
     Said("--as-rank", "0,1", "--of", 2, "--", sys.executable, stages, "leave").ends(1, "an object of rank 0, which has ended without sending it")
@@ -156,7 +156,7 @@ def peaks(name, *words):
     return said, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["trials"][0]["program"]["ranks"] for device in rank["devices"]]
 
 
-def case_known():
+def test_known():
     """The peaks of mode known are those of math, whatever it computes of a program: all of it, or next to nothing."""
     scaler, shard = HERE / "scaler.py", HERE / "shard.py"
     programs = {"one": (("1MiB", "4KiB"), (scaler,)), "ranks": (("1MiB",), ("--ranks", 2, scaler)), "fsdp": (("1MiB",), ("--ranks", 2, shard))}
@@ -174,7 +174,7 @@ def case_known():
                 said.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
 
 
-def case_unknown():
+def test_unknown():
     big = "x = torch.empty(1 << 20, device='cuda')\n"
     said = python(big + "if (x > 0).any(): print('any')\nprint(x.sum().item(), x[:2])\nprint((x > 0).sum())").ends(
         0, "control flow depended on values that are not known: <string>:3\npeaks, MiB", "<string>:3  aten::any  no, 1 time", "<string>:4  item  1.0, ")
@@ -201,7 +201,7 @@ def case_unknown():
     said.check(said.out.count("steps {3.0}") == 2, "DistributedDataParallel without partners")
 
 
-def case_tuned():
+def test_tuned():
     """Inductor's autotuner keeps what a kernel changes on the host; values that are not known stay where they are."""
     said = python("""from types import SimpleNamespace
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
@@ -216,7 +216,7 @@ print(kept_of is x, on_host.numel(), on_host.is_pinned())
     said.check(said.out == "True 1048576 True\n", "a place on the host, without values")
 
 
-def case_asks_absent():
+def test_asks_absent():
     begin = "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
     python(begin + "dist.recv_object_list([None], src=6)", "--as-rank", 1, "--of", 8).ends(
         1, "rank 1 wants an object of rank 6, which is absent under --as-rank")
@@ -249,7 +249,7 @@ assert dist.new_group([2, 3]) is dist.GroupMember.NON_GROUP_MEMBER and dist.new_
     python(begin + "dist.all_reduce(torch.ones(1024, device='cuda'))\nraise SystemExit(7)", "--as-rank", 1, "--of", 8).ends(7)
 
 
-def case_checkpoint():
+def test_checkpoint():
     """Each rank saves and loads its own rows of a sharded tensor, and what all ranks have alike."""
     folder = FOLDER / "parts"
     program = f"""import torch, torch.distributed as dist, torch.distributed.checkpoint as checkpoint
@@ -278,7 +278,7 @@ optimizer = ZeroRedundancyOptimizer(torch.nn.Linear(4, 4).cuda().parameters(), t
 optimizer.consolidate_state_dict(0)""", "--as-rank", 0, "--of", 4).ends(1, "rank 0 wants an object of rank 1, which is absent under --as-rank")
 
 
-def case_signals():
+def test_signals():
     program = "import torch, os, subprocess, time\nprint('up', flush=True)\nsubprocess.Popen(['sleep', '100'], start_new_session=True)\ntime.sleep(100)"
     running = subprocess.Popen([TIDEMARK, "exec", "--", sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                stdin=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": SITE})
@@ -288,7 +288,6 @@ def case_signals():
     _, error = running.communicate(timeout=30)
     assert running.returncode == 128 + signal.SIGTERM, (running.returncode, error)
     assert "the program left 1 process running: killed" in error, error
-    checks[0] += 2
 
 
 def fake_torch(name, version, cuda):
@@ -311,7 +310,7 @@ def other_torch(name, version):
     return f"{folder.parent}:{SITE}"
 
 
-def case_wheel():
+def test_wheel():
     """Another wheel's libraries are prepared once, by one of two commands at the same time, and give the CPU's numbers."""
     path, cache = other_torch("wheel", "2.11.9+cu130"), FOLDER / "cache"
     both = [subprocess.Popen([TIDEMARK, "exec", "--", sys.executable, "-c", "import torch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -323,10 +322,9 @@ def case_wheel():
     check_training(Said("--ranks", 2, "--", sys.executable, *TRAINING, path=path, XDG_CACHE_HOME=str(cache)))
     places = [place.name for place in (cache / "tidemark").iterdir() if place.is_dir()]
     assert len(places) == 1 and places[0].startswith("torch-2.11.9+cu130-"), places
-    checks[0] += 3
 
 
-def case_unprepared():
+def test_unprepared():
     path = other_torch("bare", "2.11.8+cu130")
     program = ["--", sys.executable, "-c", "import torch"]
     file = FOLDER / "file"
@@ -343,7 +341,7 @@ def case_unprepared():
                                                                                            "install nvidia-cuda-runtime-cu12==12.99.*")
 
 
-def case_refused():
+def test_refused():
     Said().refuses("no program is given")
     Said("--").refuses("no program is given")
     Said("--rank", 2, "--", "true").refuses("--rank")
@@ -391,6 +389,3 @@ def case_refused():
     Said("--", TIDEMARK, "exec", "--", "true").ends(2, "itself started by tidemark exec")
     Said("--", "false").ends(1, "no process of the program has recorded CUDA memory")
     Said("--", "sh", "-c", "test \"$1\" = --ranks", "sh", "--ranks").ends(0)
-
-
-run(globals())

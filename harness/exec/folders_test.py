@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""folders_test.py TIDEMARK SITE CASE: where `tidemark exec` writes, and what it says first and last."""
+"""Where `tidemark exec` writes, and what it says first and last."""
 import json
 import os
 import re
@@ -8,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from testing.said import FOLDER, SITE, TIDEMARK, python, run
+from testing.said import FOLDER, SITE, TIDEMARK, python
 
 
 def first_line():
@@ -28,7 +27,7 @@ def bare_start():
     return time.monotonic() - begun
 
 
-def case_folders():
+def test_folders():
     """The default folder, `latest`, --force, the variables of flags, the time that it took last; the first line comes within half a second."""
     os.chdir(FOLDER)
     program = "a = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')"
@@ -59,7 +58,3 @@ def case_folders():
     python(program, TIDEMARK_GPU="l4-24g", TIDEMARK_MAX_PEAK="1MiB", TIDEMARK_RACES="1", TIDEMARK_NO_RACES="1", TIDEMARK_REPORT="by-name").ends(
         1, "virtual l4-24g", "FAIL --max-peak", "by-name/report.html")
     python(program, TIDEMARK_SCHEDULE="nosuch").refuses("--schedule")
-
-
-if __name__ == "__main__":
-    run(globals())

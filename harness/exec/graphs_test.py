@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
-"""graphs_test.py TIDEMARK SITE CASE: CUDA graphs of PyTorch programs."""
+"""CUDA graphs of PyTorch programs."""
 import json
 
-from testing.said import FOLDER, MIB, python, run
+from testing.said import FOLDER, MIB, python
 
 TRAINING = """from torch import nn
 def train(captured):
@@ -35,7 +34,7 @@ def train(captured):
 print(a == b, all(map(torch.equal, p, q)), len(set(a)))"""
 
 
-def case_training():
+def test_training():
     """Forward, dropout, backward and Adam in a graph: losses and parameters of the eager steps, to the bit; peaks of both modes."""
     peaks = {}
     for mode in "math", "known":
@@ -45,7 +44,7 @@ def case_training():
     said.check(peaks["math"] == peaks["known"], f"the peaks of both modes: {peaks}")
 
 
-def case_pools():
+def test_pools():
     """A graph's memory: blocks of 20 MiB have segments of their own, and graphs that share a pool take each other's free ones."""
     text = """MIB = 1 << 20
 def bytes_(): return torch.cuda.memory_allocated() // MIB, torch.cuda.memory_reserved() // MIB
@@ -70,7 +69,7 @@ torch.cuda.empty_cache(); print(bytes_())"""
     said.check(said.out.splitlines() == list(map(str, expected)), f"allocated and reserved MiB: {expected}")
 
 
-def case_callables():
+def test_callables():
     """make_graphed_callables: gradients of the eager module, to the bit."""
     text = """import copy
 eager = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 8)).cuda()
@@ -86,7 +85,7 @@ for step in range(4):
         said.check(said.out == "True\n" * 4, "the gradients")
 
 
-def case_invalid():
+def test_invalid():
     """A capture that the program breaks ends with CUDA's words, and the program with its own exit code."""
     broken = {"x.sum().item()": "operation not permitted when stream is capturing",
               "torch.cuda.synchronize()": "operation not permitted when stream is capturing",
@@ -108,7 +107,7 @@ raise SystemExit(7)"""
         said.check(said.out.splitlines() == [f"CUDA error: {message}", "CUDA error: operation failed due to a previous error during capture", str([1.0] * 4)], words)
 
 
-def case_collectives():
+def test_collectives():
     """Collectives in a graph are made again at each launch, also of lists of tensors."""
     text = """import torch.distributed as dist
 dist.init_process_group('nccl')
@@ -130,7 +129,3 @@ dist.destroy_process_group()"""
     for schedule in "calibrated", "lagging":
         said = python(text, "--ranks", 2, "--mode", "math", "--schedule", schedule).ends(0)
         said.check(said.out.count("[3.0, 6.0]") == said.out.count("[5.0, 10.0]") == 2, "(value + 0) + (value + 1), once and twice")
-
-
-if __name__ == "__main__":
-    run(globals())

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
-"""group_test.py TIDEMARK SITE CASE: what process groups of PyTorch do beside the program: time-outs, hooks, calls that return before their partners call."""
+"""What process groups of PyTorch do beside the program: time-outs, hooks, calls that return before their partners call."""
 import sys
 
-from testing.said import HERE, Said, python, run
+from testing.said import HERE, Said, python
 
 BEGIN = """import datetime, os, time, torch.distributed as dist
 dist.init_process_group('nccl', timeout=datetime.timedelta(seconds={seconds}))
@@ -18,7 +17,7 @@ def program(text, seconds=60):
     return BEGIN.format(seconds=seconds) + text
 
 
-def case_idle():
+def test_idle():
     """A device works on while its program sleeps, and PyTorch does not end the program for it."""
     for schedule in "calibrated", "lagging":
         said = python(program("time.sleep(9)\nprint(x.tolist())", seconds=4), "--ranks", 2, "--mode", "math", "--schedule", schedule).ends(0)
@@ -29,7 +28,7 @@ def case_idle():
     said.check(said.out.count("['OpType.ALLREDUCE', 'OpType._ALLGATHER_BASE']") == 2, "the hook has seen both works before the group ends")
 
 
-def case_enqueue():
+def test_enqueue():
     """Ranks that a store puts in order after a call, under each schedule and with races watched."""
     text = """z = torch.ones(4, device='cuda')
 if rank == 1: store.wait(['go'])
@@ -53,7 +52,7 @@ dist.destroy_process_group()"""
         said.check(said.out.count("[6.0, 6.0, 6.0, 6.0] [0.0, 0.0, 0.0, 0.0]") == said.out.count("[6.0, 6.0, 6.0, 6.0] [5.0, 5.0, 5.0, 5.0]") == 1, "sums and messages")
 
 
-def case_apart():
+def test_apart():
     """What does not come after a collective on the device does not wait for its partners: an event of before, other streams. A partner may wait for it."""
     text = """event, side = torch.cuda.Event(), torch.cuda.Stream()
 dist.all_reduce(x)
@@ -76,7 +75,7 @@ dist.destroy_process_group()"""
     said.check(said.out.count("beside 8.0") == 1 and said.out.count("[8.0, 8.0, 8.0, 8.0]") == 2, "both ranks end with the sum of both collectives")
 
 
-def case_leaves():
+def test_leaves():
     """The host that waits for a collective whose partner has left gets an error, and no result."""
     text = """dist.all_reduce(x)
 torch.cuda.synchronize()
@@ -91,7 +90,7 @@ os._exit(0)"""
     said.check("an error" in said.out and "a result" not in said.out, "no work ends well without its partner")
 
 
-def case_timeout():
+def test_timeout():
     """The time-out of a work, and of its group, is reached while a partner is missing."""
     text = """if rank == 0:
     try: dist.all_reduce(x, async_op=True).wait(datetime.timedelta(seconds=2))
@@ -111,7 +110,7 @@ os._exit(0)"""
     said.check(said.code != 0 and "Watchdog caught collective operation timeout" in said.err, "the group's time-out")
 
 
-def case_shared():
+def test_shared():
     """Tensors and events on a GPU that one process sends to another (CUDA IPC)."""
     shared = HERE / "shared.py"
     for flags in ("math",), ("known",), ("math", "--alloc-conf", "expandable_segments:True"):
@@ -124,7 +123,7 @@ def case_shared():
     said.check(said.out == "CUDA error: invalid resource handle\nCUDA error: invalid device context\n", "what a process that has ended and what the process itself has made")
 
 
-def case_symmetric():
+def test_symmetric():
     """Symmetric memory: each rank reads and writes the buffers of the others, is ordered on the device, and reduces; in mode known too, as far as the inputs are known."""
     text = """import torch.distributed._symmetric_memory as symm
 x = symm.empty(1024, device=f'cuda:{rank}')
@@ -164,11 +163,7 @@ dist.destroy_process_group()"""
         said.check("Error" not in said.out, "nothing is refused")
 
 
-def case_remote():
+def test_remote():
     """Processes that call each other by RPC with tensors on their GPUs."""
     said = Said("--mode", "math", "--devices", 2, "--", sys.executable, HERE / "remote.py").ends(0)
     said.check(said.out == "equal\n", "the answers are the CPU's")
-
-
-if __name__ == "__main__":
-    run(globals())

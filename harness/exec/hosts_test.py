@@ -1,13 +1,13 @@
-#!/usr/bin/env python3
-"""hosts_test.py TIDEMARK SITE CASE: programs of PyTorch whose ranks run on two hosts."""
+"""Programs of PyTorch whose ranks run on two hosts."""
 import json
 import os
 import shutil
 import sys
 import time
 
+import pytest
 from testing import hosts
-from testing.said import FOLDER, HERE, SITE, TIDEMARK, checks, run
+from testing.said import FOLDER, HERE, SITE, TIDEMARK
 
 MPIRUN = os.environ.get("MPIEXEC", "mpirun")
 PORT = 29500  # each test has its own networks
@@ -23,9 +23,15 @@ for step in range(2000):
 
 
 def check(holds, what, processes):
-    checks[0] += 1
     if not holds:
-        sys.exit(f"FAILED: {what}\n" + "\n".join(f"exit code {one.returncode}\n{one.out}\n{one.err}" for one in processes))
+        pytest.fail(f"{what}\n" + "\n".join(f"exit code {one.returncode}\n{one.out}\n{one.err}" for one in processes))
+
+
+@pytest.fixture
+def two():
+    hosts.may_make_hosts()
+    with hosts.Hosts() as made:
+        yield made
 
 
 def ranks(two, program, *flags, environments=({}, {})):
@@ -50,7 +56,7 @@ def peaks(*names):
     return found
 
 
-def case_torchrun(two):
+def test_torchrun(two):
     """Peaks, losses and parameters are those of one host, to the byte and to the bit."""
     alone = hosts.ends([torchrun(two[0], 1, 4, 0, "one", HERE / "shard.py")])
     both = hosts.ends([torchrun(host, 2, 2, rank, f"two{rank}", HERE / "shard.py") for rank, host in enumerate(two)])
@@ -66,7 +72,7 @@ def lost(two, other, seconds):
     return f" of host {two[other].name} ({two[other].address('data')} port ", f" has not answered host {two[1 - other].name} ({two[1 - other].address('data')}) for {seconds} s"
 
 
-def case_cable(two):
+def test_cable(two):
     """A cable that is cut in the middle is said on both hosts; one that comes back in time is not."""
     both = ranks(two, ["-c", REDUCING], "--timeout", 16)
     for one in both:
@@ -86,7 +92,7 @@ def case_cable(two):
             check(one.returncode in (1, 134) and text in one.err, f"no {text!r} on host {rank}", both)
 
 
-def case_firewall(two):
+def test_firewall(two):
     """Answers of the first host are dropped: the second says so, the first that the second has not come, and where it is awaited."""
     two[0].ip("route", "add", "blackhole", two[1].address("data") + "/32")
     both = hosts.ends(ranks(two, ["-c", REDUCING], "--timeout", 6), 60)
@@ -96,7 +102,7 @@ def case_firewall(two):
         check(both[0].returncode == 1 and text in both[0].err, f"no {text!r} on the first host", both)
 
 
-def case_interface(two):
+def test_interface(two):
     """An interface that is not there is one line on both hosts, whichever of them lacks it; within a host it does no harm."""
     lacks = " has no network interface that its NCCL_SOCKET_IFNAME or NCCL_SOCKET_FAMILY permits"
     for without in 0, 1:
@@ -114,10 +120,10 @@ def case_interface(two):
     check(inside[0].returncode == 0 and inside[0].out.count("passed") == 2, "ranks of one host", inside)
 
 
-def case_mpirun(two):
+def test_mpirun(two):
     """mpirun over both hosts: the report of a run on one."""
     if not shutil.which(MPIRUN):
-        hosts.skip("there is no mpirun")
+        pytest.skip("there is no mpirun")
     agent = FOLDER / "agent"  # in the place of ssh
     agent.write_text("#!/bin/sh\ncase $1 in\n" + "".join(
         f"{host.address('control')}) target={host.keeper.pid};;\n" for host in two) + "esac\nshift\nexec nsenter --target $target --net --uts --ipc sh -c \"$*\"\n")
@@ -134,8 +140,3 @@ def case_mpirun(two):
         del found[-1]["run"]  # when, where, how long
     check(found[0]["trials"] and found[0] == found[1], "the same report", said)
 
-
-if __name__ == "__main__":
-    hosts.may_make_hosts()
-    with hosts.Hosts() as made:
-        run({name: lambda case=case: case(made) for name, case in list(globals().items()) if name.startswith("case_")})

@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
-"""jiterator_test.py TIDEMARK SITE CASE: kernels that PyTorch compiles from C++ while a program runs."""
-from testing.said import python, run
+"""Kernels that PyTorch compiles from C++ while a program runs."""
+from testing.said import python
 
 OWN = """code = "template <typename T> T blend(T x, T y, T alpha) {{ return alpha * x + y; }}"
 blend = torch.cuda.jiterator._create_jit_fn(code, alpha=1.0)
@@ -13,7 +12,7 @@ print(z.dtype, z.shape, a.shape, torch.cuda.memory_stats()['requested_bytes.all.
 """
 
 
-def case_own():
+def test_own():
     """A program's kernel allocates what it returns, and nothing else."""
     for mode in "known", "shapes", "math":
         for type, bytes in ("torch.float64", 8), ("torch.float16", 4):
@@ -47,7 +46,7 @@ print(torch.allclose(norm(c), c * c.conj()), torch.equal(times(x, n=3, really=Tr
 """
 
 
-def case_numbers():
+def test_numbers():
     """A program's kernels are compiled for the host, with PyTorch's types; those with anything else of CUDA's are refused by name."""
     said = python(NUMBERS, "--mode", "math").ends(0)
     said.check(said.out.count("True") == 20 and "False" not in said.out, said.out)
@@ -60,7 +59,7 @@ with torch.cuda.graph(graph):
     python(captured, "--mode", "math").ends(1, "mine")
 
 
-def case_pytorch():
+def test_pytorch():
     """Those of PyTorch's own operators have the numbers of its CPU kernels."""
     names = ["airy_ai", "bessel_j0", "bessel_y1", "erfcx", "hermite_polynomial_h", "i1e", "modified_bessel_k0", "ndtri", "scaled_modified_bessel_k1",
              "spherical_bessel_j0", "zeta", "chebyshev_polynomial_t", "log_ndtr", "entr"]
@@ -75,6 +74,3 @@ a, b = torch.randint(1, 99, (50,)), torch.randint(1, 99, (50,))
 print(torch.equal(torch.gcd(a, b), torch.gcd(a.cuda(), b.cuda()).cpu()))"""
     said = python(program, "--mode", "math").ends(0)
     said.check(said.out.count("True") == len(names) + 4 + 1 and "False" not in said.out, said.out)
-
-
-run(globals())

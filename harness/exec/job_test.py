@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""job_test.py TIDEMARK SITE CASE: processes of `tidemark exec` that a launcher starts as one job have one report. The launchers are those of this
+"""Processes of `tidemark exec` that a launcher starts as one job have one report. The launchers are those of this
 machine, or variables as a launcher sets them."""
 import json
 import os
@@ -11,16 +10,16 @@ import subprocess
 import sys
 import time
 
-from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, checks, free_port, run
+import pytest
+from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, free_port
 
 PROGRAM = (sys.executable, str(HERE / "launched.py"))
 FILES = "junit.xml memory.json.gz rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
 
 
 def check(holds, what, seen=""):
-    checks[0] += 1
     if not holds:
-        sys.exit(f"FAILED: {what}\n{seen}")
+        pytest.fail(f"{what}\n{seen}")
 
 
 def alone():
@@ -99,18 +98,17 @@ def launch(launcher, folder):
     check(figures == (0, [], {0: [MIB + 4096], 1: [2 * MIB + 4096]}) == report_of(out), "both ranks", figures)
 
 
-def case_mpirun():
+def test_mpirun():
     launch(["mpirun", "-n", "2"], FOLDER / "job")
 
 
-def case_mpich():
+def test_mpich():
     if not shutil.which("mpiexec.mpich"):
-        print("skipped: there is no mpiexec.mpich (package mpich)")
-        sys.exit(77)
+        pytest.skip("there is no mpiexec.mpich (package mpich)")
     launch(["mpiexec.mpich", "-n", "2"], FOLDER / "job")
 
 
-def case_srun():
+def test_srun():
     """Five tasks on three machines, which see one GPU, one and three. The tasks 0 and 4 run."""
     folder = FOLDER / "job"
     for rank, sees in ((0, 1), (4, 3)):
@@ -125,7 +123,7 @@ def case_srun():
         check(task.out == "1\n", "one process alone", task.out)
 
 
-def case_torchrun():
+def test_torchrun():
     """torchrun starts tidemark exec (--no-python), and not the other way round."""
     folder = FOLDER / "job"
     said = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "TORCHELASTIC_RUN_ID": "none",
@@ -134,7 +132,7 @@ def case_torchrun():
     check([task.ends(0).out for task in both] == ["2\n"] * 2 and report_of(folder) == (0, [], {0: [MIB], 1: [2 * MIB]}), "both ranks", report_of(folder))
 
 
-def case_order():
+def test_order():
     """Whichever process ends last reports for both; also where one begins when the other has ended."""
     for first, last in ((0, 1), (1, 0)):
         folder = FOLDER / f"order{first}"
@@ -159,7 +157,7 @@ def case_order():
     check([len(trial["program"]["ranks"]) for trial in json.loads((folder / "report.json").read_text())["trials"]] == [2, 2], "both ranks under both")
 
 
-def case_kills():
+def test_kills():
     """A program alone, that says every allocation that it has made. Killed at moments drawn at random, by itself or tidemark with it, it has a
     report of exactly what it had allocated: all that it has said, and at most the allocation that it was in."""
     seed = random.randrange(1 << 30)
@@ -187,7 +185,7 @@ def case_kills():
         check(made * (512 << 10) <= peak == active <= (made + 1) * (512 << 10), f"seed {seed}, {number}: killed {who} after {made} blocks", (peak, active))
 
 
-def case_killed():
+def test_killed():
     """A process that dies, in any way, loses nothing of what was recorded, and a report says what it lacks."""
     forever = "print('up', flush=True)\ntime.sleep(1000)"
     folder = FOLDER / "fails"
@@ -232,7 +230,7 @@ def case_killed():
     check(said.returncode == 0 and [one["rank"] for one in json.loads(said.stdout)["trials"][0]["program"]["ranks"]] == [0], "its records are printed", said.stderr)
 
 
-def case_two():
+def test_two():
     """Two jobs in one folder, and other mistakes."""
     folder, out = FOLDER / "two", FOLDER / "two.json"
     task = Task(step(0), "--report", folder, "--out", out, *allocate(1, "print('up', flush=True)\ntime.sleep(1000)"))
@@ -262,6 +260,3 @@ def case_two():
     said = "".join(task.running.stderr.read() for task in both)
     check(sorted(ended) == [0, 1], "the process that reports fails", ended)
     check("FAIL --max-peak: rank 1 allocated 2,097,152 bytes" in said and "FAIL --compare: " in said and "unknown" not in said, "the verdicts that fail", said)
-
-
-run(globals())

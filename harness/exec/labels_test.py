@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
-"""labels_test.py TIDEMARK SITE CASE: the kinds and names that `tidemark exec --report` gives to memory."""
+"""The kinds and names that `tidemark exec --report` gives to memory."""
 import re
 
-from testing.said import FOLDER, MIB, python, run
+from testing.said import FOLDER, MIB, python
 
 
 def alive(said, kind):
@@ -12,7 +11,7 @@ def alive(said, kind):
     return int(found[1].replace(",", "")), found[2]
 
 
-def case_inner():
+def test_inner():
     """Tensors within others: a quantised weight and the optimizer state of one, a sparse gradient, lists of LBFGS, a parameter below torch.func."""
     program = """
 from torch import nn
@@ -66,7 +65,7 @@ block = torch.empty(64 << 20, device="cuda")
     said.check(gradients == 4 * MIB + MIB + 8 * 1024, f"a dense gradient, and a sparse one of 1,024 rows and their indices: {lines}")
 
 
-def case_paths():
+def test_paths():
     """A part of a model that is called alone at first, to learn a shape, has the path below the whole model; so has memory that it had then."""
     program = """
 from torch import nn
@@ -94,7 +93,7 @@ for _ in range(3):
     said.check("in 1 block, features.*, forward" in lines, f"the modules that ran: {lines}")
 
 
-def case_hooks():
+def test_hooks():
     """An optimizer that steps in the backward, one parameter after the other: its temporaries are its own, and no graph outlives the backward."""
     program = """
 from torch import nn
@@ -113,7 +112,7 @@ for _ in range(3):
     said.check(temporaries == 128 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
 
 
-def case_functions():
+def test_functions():
     """What the forward of a torch.autograd.Function allocates outside modules are activations; its backward is none."""
     program = """
 class Squares(torch.autograd.Function):
@@ -141,7 +140,7 @@ loss.backward()
     said.check(gradients == 4 * MIB and "backward <string>:12 (SquaresBackward)" in lines, f"the product becomes the gradient: {lines}")
 
 
-def case_nested():
+def test_nested():
     """The forward of a torch.autograd.Function goes on when that of another one within it has ended; what a function without one makes is other."""
     program = """
 class Inner(torch.autograd.Function):
@@ -177,7 +176,7 @@ block = torch.empty(64 << 20, device="cuda")
     said.check("12,582,912 in 1 block, plain <string>:22" in lines, lines)
 
 
-def case_workspaces():
+def test_workspaces():
     """Workspaces of cuBLAS and cuBLASLt have their kind, whether PyTorch keeps them or, from 2.15 on, frees them after each product."""
     program = """
 weight, bias, x = (torch.ones(shape, device="cuda", requires_grad=True) for shape in ((1024, 1024), (1024,), (1024, 1024)))
@@ -190,6 +189,3 @@ for _ in range(2):
     said.check(workspaces // (32 * MIB) in (1, 2) and workspaces % (32 * MIB) in (0, MIB), f"of the backward, and of the forward: {lines}")
     found, lines = alive(said, "backward")
     said.check(found < 32 * MIB, f"no workspace: {lines}")
-
-
-run(globals())

@@ -1,16 +1,15 @@
-#!/usr/bin/env python3
-"""linalg_test.py TIDEMARK SITE CASE: programs with the operators of cuSOLVER and cuSPARSE, and what the CPU has in no half precision."""
+"""Programs with the operators of cuSOLVER and cuSPARSE, and what the CPU has in no half precision."""
 import json
 import lzma
 import re
 import sys
 
-from testing.said import FOLDER, HERE, Said, python, run
+from testing.said import FOLDER, HERE, Said, python
 
 WARNING = "cuSOLVER's workspaces are modelled"
 
 
-def case_half():
+def test_half():
     """In half precision: transforms of Fourier, which the CPU has in float alone, and numbers that are never 0."""
     said = python("""
 x = torch.randn(4, 8, device="cuda", dtype=torch.complex64).to(torch.complex32)
@@ -24,7 +23,7 @@ print("zeros", (drawn == 0).sum().item(), "mean", round(drawn.float().mean().ite
     said.check(said.out == "zeros 0 mean 1.0\n", "no zeros")
 
 
-def case_nested():
+def test_nested():
     """Sequences of different lengths: as each alone, and in encoders that take their padding away, as on the CPU."""
     encoder = """
 encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True), 2).cuda().eval()
@@ -55,14 +54,14 @@ for part, gradient in zip(x.detach().unbind(), x.grad.unbind()):
         said.check(said.out == "True\nTrue\n", "the gradients")
 
 
-def case_dense():
+def test_dense():
     """Every operator of torch.linalg on matrices at random, of every type, as on the CPU."""
     said = Said("--mode", "math", "--", sys.executable, HERE / "linalg_numbers.py", 12).ends(0)
     found = re.search(r"(\d+) compared, (\d+) differ, (\d+) refused by both", said.out)
     said.check(found and int(found[1]) == 12 * 39 and found[2] == "0" and int(found[3]) < 40, said.out[-600:])
 
 
-def case_modes():
+def test_modes():
     """Optimizers that decompose have one peak in all modes; what failed is said in math as on a GPU, and nothing is said of what is not computed."""
     peaks = {}
     for mode in ("shapes", "known", "math"):
@@ -75,7 +74,7 @@ def case_modes():
     said.check("control flow" not in said.err and "_linalg_check_errors" in said.err, "no branch of the program's")
 
 
-def case_workspaces():
+def test_workspaces():
     """Modelled where no call of an H100 had these sizes, or the GPU is another."""
     for gpu, size, kind, modelled in (("h100-80g", 128, "float64", False), ("h100-80g", 129, "float32", True), ("h100-80g", 128, "complex64", True),
                                       ("a100-80g", 128, "float32", True)):
@@ -83,7 +82,7 @@ def case_workspaces():
         said.check((WARNING in said.err) == modelled, f"{gpu}, {size}, {kind}")
 
 
-def case_sparse():
+def test_sparse():
     """Sparse tensors at random, and SparseAdam, as on the CPU; in known also what is made of known values. What is not computed is refused by name."""
     for mode in ("math", "known"):
         said = Said("--mode", mode, "--", sys.executable, HERE / "sparse_numbers.py", 2).ends(0)
@@ -112,7 +111,7 @@ for row in map(json.loads, open(sys.argv[1])):
 """
 
 
-def case_asked():
+def test_asked():
     """Products of the sizes that were recorded ask for the same bytes in the same order."""
     measured = HERE.parents[2] / "reports" / "measured"
     with lzma.open(measured / "h100-80g" / "asked.jsonl.xz", "rt") as file:
@@ -137,7 +136,7 @@ for row in map(json.loads, open(sys.argv[1])):
 """
 
 
-def case_products():
+def test_products():
     """Products of two sparse matrices: the bytes that an H100 asked for, and the rule for the one that depends on the indices."""
     measured = HERE.parents[2] / "reports" / "measured"
     with lzma.open(measured / "h100-80g" / "asked.jsonl.xz", "rt") as file:
@@ -208,7 +207,7 @@ for m, n, k in (256, 128, 512), (200, 400, 256), (64, 256, 384), (512, 512, 512)
 """
 
 
-def case_blocks():
+def test_blocks():
     """Products with scales by block: MXFP8, NVFP4, and scales in float for blocks of 1 x 128 and 128 x 128."""
     said = python("torch.manual_seed(0)" + BLOCKS, "--gpu", "b200-180g", "--mode", "math").ends(0)
     said.check(said.out.split() == ["True", "True"], said.out)
@@ -248,11 +247,7 @@ print("gradients", all(torch.allclose(*pair, rtol=.02, atol=.5) for pair in zip(
 """
 
 
-def case_groups():
+def test_groups():
     """Products of groups of matrices, which experts use, with scales of rows and without."""
     said = python(GROUPS, "--gpu", "h100-80g", "--mode", "math").ends(0)
     said.check(said.out.count("True") == 9 and "False" not in said.out, said.out)
-
-
-if __name__ == "__main__":
-    run(globals())

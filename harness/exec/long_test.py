@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""long_test.py TIDEMARK SITE CASE: a step of `tidemark exec --report` costs in the end what it costs in the beginning, in seconds and in memory, and the
+"""A step of `tidemark exec --report` costs in the end what it costs in the beginning, in seconds and in memory, and the
 process keeps nothing of each step."""
 import os
 import re
@@ -48,18 +47,12 @@ def keeps_nothing(kind, flags, report):
     return said, first, last
 
 
-def case_long():
+def test_long():
     ends_as_it_begins("plain")
     ends_as_it_begins("plain", "--races", "on")
 
 
-def case_long_kinds():
+def test_long_kinds():
     for kind in "no optimizer", "checkpoints", "sizes", "leak":
         ends_as_it_begins(kind)
     ends_as_it_begins("collectives", "--ranks", 2)
-
-
-if __name__ == "__main__":
-    from testing.said import run
-
-    run(globals())

@@ -1,17 +1,16 @@
-#!/usr/bin/env python3
-"""machines_test.py TIDEMARK SITE CASE: `tidemark exec` on other kinds of machines."""
+"""`tidemark exec` on other kinds of machines."""
 from pathlib import Path
 
-from testing.said import FOLDER, TIDEMARK, python, run
+from testing.said import FOLDER, TIDEMARK, python
 
 
-def case_visible():
+def test_visible():
     """A program that hides a device from itself, before CUDA starts, has one less."""
     said = python("import os\nprint(torch.cuda.device_count())\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\nprint(torch.cuda.device_count())", "--devices", "3").ends(0)
     said.check(said.out == "3\n1\n", "one of three devices")
 
 
-def case_pages():
+def test_pages():
     """Where a page has 64 KiB a program has the same report and values. Its pinned memory is filled at both ends, and zero between them."""
     program = """x = torch.ones(1 << 20, device='cuda')
 pinned = torch.empty((4 << 20) + 5, pin_memory=True).fill_(2)
@@ -22,7 +21,3 @@ print(pinned[0].item(), pinned[2 << 20].item(), pinned[-1].item(), torch.cuda.ma
     figures = [[line for line in said.err.splitlines() if line[:1] == " "] for said in (small, large)]
     large.check(small.out.split()[:3] == ["1.0", "0.0", "1.0"] and large.out == small.out, f"the values: {small.out}")
     large.check(figures[0] == figures[1] and len(figures[0]) >= 4, f"what is alive: {figures}")
-
-
-if __name__ == "__main__":
-    run(globals())

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""platform_test.py: the platform's texts are read whole, also those that grow while they are read (python/tidemark_platform.py)."""
+"""The platform's texts are read whole, also those that grow while they are read (python/tidemark_platform.py)."""
 import ctypes
 import json
 import sys
@@ -24,8 +23,6 @@ class Library:
         self.text = tell
 
 
-ctypes.CDLL = Library
-found = tidemark_platform.read("text")
-if found != list(range(40)):
-    sys.exit(f"FAILED: {found} after {Library.calls} calls")
-print("platform: ok")
+def test_platform(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", Library)
+    assert tidemark_platform.read("text") == list(range(40)), f"after {Library.calls} calls"

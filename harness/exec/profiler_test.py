@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
-"""profiler_test.py TIDEMARK SITE CASE: torch.profiler with the activities of the virtual device."""
-from testing.said import HERE, Said, run
+"""Torch.profiler with the activities of the virtual device."""
+from testing.said import HERE, Said
 
 PROGRAM = HERE / "profiled.py"
 
@@ -12,7 +11,7 @@ def profiled(part, *flags, **environment):
     return said
 
 
-def case_training():
+def test_training():
     """Kernels and copies with their operators, in each mode, with the report's own trace too."""
     for flags in (), ("--mode", "math"), ("--mode", "shapes", "--report", "--schedule", "lagging"):
         said = profiled("training", *flags)
@@ -21,7 +20,7 @@ def case_training():
             said.check(line in said.out, line)
 
 
-def case_peak():
+def test_peak():
     """The profiler changes no byte."""
     on, off = profiled("peak on"), profiled("peak off")
     on.check("peak: " in on.out and on.out == off.out, f"peaks with and without the profiler: {on.out} {off.out}")
@@ -29,7 +28,7 @@ def case_peak():
     on.check(table[0] == table[1], f"{table}")
 
 
-def case_windows():
+def test_windows():
     """A window has what was called in it, and its times are in it also where the device is slower than the host."""
     said = profiled("schedule")
     said.check("windows: 2 50 True True" in said.out, "two equal windows")
@@ -37,7 +36,7 @@ def case_windows():
     said.check("seconds: 0.5 4" in said.out, "four products on the virtual clock")
 
 
-def case_streams():
+def test_streams():
     """Waits, CUDA graphs, and collectives on the streams and devices of two ranks."""
     said = profiled("waits")
     said.check("waits: Context Sync Event Sync Stream Sync" in said.out, "kinds of waits")
@@ -50,11 +49,8 @@ def case_streams():
                    "collectives by their kernels")
 
 
-def case_torn_down():
+def test_torn_down():
     """Kineto ends CUPTI after a profile (TEARDOWN_CUPTI), from a callback of a later call, and begins it again."""
     for again in "0", "1":
         said = profiled("schedule", TEARDOWN_CUPTI="1", **({"DISABLE_CUPTI_LAZY_REINIT": "1"} if again == "1" else {}))
         said.check("windows: 2 50 True True" in said.out, "two equal windows")
-
-
-run(globals())

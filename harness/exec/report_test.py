@@ -1,15 +1,14 @@
-#!/usr/bin/env python3
-"""report_test.py TIDEMARK SITE CASE: what `tidemark exec` writes of small programs: --report, --compare, several schedules, races."""
+"""What `tidemark exec` writes of small programs: --report, --compare, several schedules, races."""
 import gzip
 import json
 import re
 import subprocess
 import sys
 
-from testing.said import FOLDER, HERE, MIB, TIDEMARK, Said, python, run
+from testing.said import FOLDER, HERE, MIB, TIDEMARK, Said, python
 
 
-def case_compare():
+def test_compare():
     base, other, half = FOLDER / "base.json", FOLDER / "other.json", FOLDER / "half.json"
     allocate = "a = torch.empty({} << 20, dtype=torch.uint8, device='cuda')"
     python(allocate.format(30), "--out", base).ends(0)
@@ -45,7 +44,7 @@ def changes(said):
     return int(total.replace(",", "")), [(int(size.replace(",", "")), what) for size, what in re.findall(r"^ +([+-][\d,]+)  (.*)$", text, re.M)]
 
 
-def case_batch():
+def test_batch():
     """Three sequences in place of two: the cause first, then what grew, the most bytes first, with the sum exact."""
     two, three = FOLDER / "two", FOLDER / "three"
     gpt = [sys.executable, HERE / "gpt.py"]
@@ -64,7 +63,7 @@ def case_batch():
     said.check(lines == sorted(lines, key=abs, reverse=True) and len(lines) > 5, "by bytes")
 
 
-def case_report():
+def test_report():
     folder = FOLDER / "report"
     program = """
 from torch import nn
@@ -114,7 +113,7 @@ for step in range(3):
     python("", "--report", "/proc/none").refuses("--report", "is not an empty folder and cannot be created")
 
 
-def case_lacks():
+def test_lacks():
     """Out of memory: what the device and the allocator had at that moment, also on the first allocation."""
     said = python("torch.empty(5 << 30, dtype=torch.uint8, device='cuda')", "--capacity", "4GiB", "--report", FOLDER / "first").ends(1)
     said.check("<module> <string>:2 wanted 5,368,709,120 bytes and the device had 4,294,967,296 free; at least 1,073,741,824 bytes are lacking\n" in said.err, "on the first allocation")
@@ -140,7 +139,7 @@ torch.empty(200 << 20, dtype=torch.uint8, device='cuda')
         python("", "--capacity", flag).refuses(f"--capacity {flag}", "below 1 MiB with its unit")
 
 
-def case_answers():
+def test_answers():
     """The page answers three questions: what grows, what a larger batch costs, and where memory ran out. Without an optimizer backwards are steps."""
     evaluate = """
 from torch import nn
@@ -173,7 +172,7 @@ main()
     first.check("nothing was alive" in page and 'id="memory"' not in page, "no empty picture")
 
 
-def case_holders():
+def test_holders():
     """What holds the memory that grows: a variable, a list, an attribute of a module, a cycle that waits for the collector; of the rank that grows
     most, and without torch.optim. Hooks of saved tensors are not called."""
     def leak(way, folder, *flags):
@@ -192,7 +191,7 @@ def case_holders():
     said.check("grows by" not in said.err, "nothing grows")
 
 
-def case_repeats():
+def test_repeats():
     """Ten steps, of which the output of one lives into the next: two steps take turns. The last one is not over when the program ends."""
     folder = FOLDER / "repeats"
     said = python("""
@@ -211,7 +210,7 @@ for step in range(10):
     said.check("the same events came again" in page, "the page says it")
 
 
-def case_gathered():
+def test_gathered():
     """Two tensor-parallel layers on rank 1 of 4, each 24 features wide. Each gathers a shard of 512 rows of 24 floats (49,152 bytes) to 2,048 rows
     (196,608 bytes) for a product; the gradient of its weight needs them. The first layer's shard is the program's input, which stays. The second's is a
     sum, which autograd does not keep: of its gathered rows one shard would have to stay."""
@@ -289,7 +288,7 @@ for _ in range(2):
         said.check(sorted((part["module"], part["bytes"]) for part in gathered["parts"]) == ([("layers.*", sum(wanted))] if wanted else []), f"{way}: {gathered['parts']}")
 
 
-def case_dispatch():
+def test_dispatch():
     """What operators that DTensor computes in Python save outside modules are activations."""
     said = python("""
 import torch.distributed as dist
@@ -304,7 +303,7 @@ dist.destroy_process_group()""", "--as-rank", "0", "--of", "2", "--report", FOLD
     said.check(re.search(r"activations +\d[\d,]+ bytes.*\n +16,777,216 in 1 block, outside modules, <module> <string>:9\n", said.err), "the result of log_softmax")
 
 
-def case_schedules():
+def test_schedules():
     """Four blocks of 16 MiB, each freed while another stream may still use it: one is alive where the device is never behind, four where it is."""
     folder, out = FOLDER / "schedules", FOLDER / "schedules.json"
     said = python("""
@@ -330,7 +329,7 @@ for _ in range(4):
     python("", "--schedule", "instant,instant").refuses("--schedule names a schedule twice")
 
 
-def case_checkpointing():
+def test_checkpointing():
     """Checkpointing ends its second forward by an exception, out of the operator that saves the last tensor."""
     for reentrant in False, True:
         python(f"""
@@ -343,7 +342,7 @@ for block in blocks:
 x.sum().backward()""", "--report", FOLDER / f"checkpointing{reentrant}").ends(0, "alive at the highest peak")
 
 
-def case_compiled():
+def test_compiled():
     """What follows the modules breaks no graph of torch.compile; plain tensors get their labels without Python."""
     program = """
 import sys
@@ -383,7 +382,7 @@ print("asked", asked)"""
     reported.check(reported.out.splitlines() == [*plain.out.splitlines()[:2], "asked ['Own']"], f"the breaks of the program's own, which are {plain.out}")
 
 
-def case_lines():
+def test_lines():
     """Races name the program's lines, and in the backward autograd's node."""
     said = python("""
 def step():
@@ -395,6 +394,3 @@ w.grad = torch.zeros_like(w)
 (w * 2).sum().backward()
 step()""", "--races", "on", "--no-races")
     said.ends(1, "FAIL --no-races: process", "aten::mul_.Tensor at step <string>:5 (stream 1) writes 4194304 bytes", " in torch::autograd::AccumulateGrad (default stream) writes")
-
-
-run(globals())

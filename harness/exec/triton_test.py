@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""triton_test.py TIDEMARK SITE CASE: Triton's kernels, of a program and of torch.compile. They need .deps/triton (ci/setup triton), and a C compiler."""
+"""Triton's kernels, of a program and of torch.compile. They need .deps/triton (ci/setup triton), and a C compiler."""
 import re
 import shutil
 import sys
@@ -7,9 +6,13 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from testing.said import FOLDER, HERE, SITE, Said, run
+import pytest
+from testing.said import FOLDER, HERE, SITE, Said
 
 TRITON = Path(SITE).parent / "triton"
+HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
+pytestmark = pytest.mark.skipif(not TRITON.exists() or not HEADER.exists() or not (shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")),
+                                reason=f"Triton needs .deps/triton (ci/setup triton), a C compiler and {HEADER}")
 KERNEL = """
 import torch, triton, triton.language as tl
 from triton.language.extra import libdevice
@@ -34,13 +37,13 @@ def program(text, *flags):
     return Said(*flags, "--", sys.executable, FOLDER / "kernel.py", path=f"{SITE}:{TRITON}", TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp(dir=FOLDER))
 
 
-def case_numbers():
+def test_numbers():
     """Every kernel as PyTorch in double precision, within the roundings of its type."""
     said = Said("--mode", "math", "--", sys.executable, HERE / "triton_numbers.py", path=f"{SITE}:{TRITON}").ends(0)
     said.check("45 compared, 0 differ, dropout keeps 0.75" in said.out, said.out)
 
 
-def case_modes():
+def test_modes():
     """The peaks of a compiled training step are those of mode known, in which kernels compute nothing: the host does not wait for the numbers."""
     step = """
 model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.LayerNorm(256), torch.nn.Linear(256, 64)).cuda()
@@ -56,7 +59,7 @@ for _ in range(3):
     math.check(peaks[0] == peaks[1], str(peaks))
 
 
-def case_known():
+def test_known():
     """Mode known: what a kernel may only read stays known, what it writes is not, also where Inductor launches it."""
     said = program("""
 add[(1,)](x, out, 64, BLOCK=64)
@@ -67,7 +70,7 @@ print(out.sum().item())""").ends(0)
     said.check(said.out == "2016.0\n2016.0\n1.0\n", "only what is written is unknown: 1.0 is the answer to that")
 
 
-def case_refused():
+def test_refused():
     """What the interpreter does not compute is refused in one line; the same process computes and compiles other kernels, also in graphs."""
     said = program("""
 for kernel in (lambda: by_instruction[(1,)](x, BLOCK=64), lambda: by_round[(1,)](x, BLOCK=64)):
@@ -102,8 +105,3 @@ for value in 1, 5:
     said.check(said.out.splitlines()[1:] == [f"{64.0 * (value + 1)} {64.0 * (2 * (value + 1) + 1)}" for value in (1, 5)], f"each launch of a graph computes again: {said.out}")
 
 
-HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
-if not TRITON.exists() or not HEADER.exists() or not (shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")):
-    print(f"skipped: Triton needs .deps/triton (ci/setup triton), a C compiler and {HEADER}")
-    sys.exit(77)
-run(globals())

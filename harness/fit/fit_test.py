@@ -1,15 +1,14 @@
-#!/usr/bin/env python3
-"""fit_test.py TIDEMARK SITE CASE: the answers of `tidemark fit` and `advise` for small programs of the torch that can be imported from SITE."""
+"""The answers of `tidemark fit` and `advise` for small programs of the torch that can be imported from SITE."""
 import gzip
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testing.said import CASE, CHANGED, FOLDER, MIB, Said, TIDEMARK, TRAIN, exec_peaks, fit, script
+from testing.said import CHANGED, FOLDER, MIB, Said, TIDEMARK, TRAIN, exec_peaks, fit, script
 
 
-def case_brute():
+def test_brute():
     """The answer for two GPUs is what running every value at their capacities gives."""
     train, count = script("train.py", TRAIN), 5
     profile = json.loads((TIDEMARK.parent / "virtual/profiles/t4-16g.json").read_text())
@@ -33,7 +32,7 @@ def case_brute():
     said.check(len(said.record["runs"]) < 2 * count, "fewer runs than by force")
 
 
-def case_grid():
+def test_grid():
     """Lists are a grid, of words, environment variables and keys of files; a file with prices names the cheapest."""
     train = script("grid.py", "import json, os, sys, tomllib, torch\nwith open(sys.argv[1], 'rb') as file: config = tomllib.load(file)\n"
                    "size = config['model']['width'] * int(os.environ['DEPTH'])\nx = torch.empty(size << 20, dtype=torch.uint8, device='cuda')\n")
@@ -55,7 +54,7 @@ def case_grid():
     said.check(none.record["answers"][0]["missing_bytes"] == missing, "by how much the nearest misses")
 
 
-def case_input():
+def test_input():
     train = script("train.py", TRAIN)
     command = ("--", "python3", train, "{batch}")
     Said("--vary", "batch=1..8", "--", "python3", train, "1").refuses("no word of the command has {batch}")
@@ -77,7 +76,7 @@ def case_input():
     Said("--config", "bad.toml").refuses("bad.toml: line")
 
 
-def case_program():
+def test_program():
     """Programs that refuse values, have no peaks, read the size of their GPU or are not deterministic."""
     odd = script("odd.py", "import sys\nif int(sys.argv[1]) % 4: raise ValueError('batch must be divisible by 4')\n" + TRAIN)
     said = fit("--vary", "batch=2..9", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(0, "ValueError: batch must be divisible by 4")
@@ -126,7 +125,7 @@ for step in range(1):
 """
 
 
-def case_edge():
+def test_edge():
     """Where fragmentation decides, the answer is what running every value at the GPU's size gives; a value that does not fit below one that does is passed over."""
     program, count = script("fragments.py", FRAGMENTS), 11
     profile = json.loads((TIDEMARK.parent / "virtual/profiles/t4-16g.json").read_text())
@@ -142,7 +141,7 @@ def case_edge():
     said.check(said.record["answers"][0]["run"]["retries"] > 0, "the edge is reached by a retry")
 
 
-def case_ranks():
+def test_ranks():
     """Ranks that differ: the worst decides and is named. Two ranks that meet end together when both repeat; NCCL's memory is kept for them."""
     script("stages.py", "import os, sys, torch\nrank = int(os.environ['RANK'])\n"
            "x = torch.empty((rank + 1) * int(sys.argv[1]) << 20, dtype=torch.uint8, device='cuda')\n")
@@ -167,7 +166,7 @@ BY_HAND = {"allocator: expandable_segments": "expandable", "allocator: max_split
 SETTINGS = {"expandable": "expandable_segments:True", "split": "max_split_size_mb:128"}
 
 
-def case_advise():
+def test_advise():
     """Each change, and the best together, has the peaks of the program with that change made by hand; one that the program cannot take is named."""
     program = script("changed.py", CHANGED)
     out = FOLDER / "advise.json"
@@ -205,7 +204,7 @@ def case_advise():
     refused.check(len(refused.err.strip().splitlines()) == 1, "one line of error")
 
 
-def case_hardware():
+def test_hardware():
     """Three training steps that others recorded on a GPU: each fits a GPU with the bytes that theirs had reserved, and not one with less."""
     measured = Path(__file__).resolve().parents[2] / "reports" / "measured"
 
@@ -225,7 +224,3 @@ def case_hardware():
     said.check(reserved == [small, middle] and {answer["verdict"] for answer in said.record["answers"]} == {"fits"}, f"{reserved}, recorded {small}, {middle}")
     said = fit("--vary", "context=512", "--gpu", "./as-recorded.json", *command, "--autocast", **more).ends(1)
     said.check(said.record["answers"][0]["missing_bytes"] == large - middle, f"recorded {large}")
-
-
-globals()[f"case_{CASE}"]()
-print(f"fit {CASE}: passed")

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""runs_test.py TIDEMARK SITE CASE: the runs of `tidemark fit`: their limit, what is kept of them, and copies of a process that has imported torch."""
+"""The runs of `tidemark fit`: their limit, what is kept of them, and copies of a process that has imported torch."""
 import json
 import re
 import signal
@@ -9,10 +8,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testing.said import CASE, CHANGED, ENVIRONMENT, FOLDER, TIDEMARK, TRAIN, fit, script
+import pytest
+from testing.said import CHANGED, ENVIRONMENT, FOLDER, TIDEMARK, TRAIN, fit, script
 
 
-def case_hang():
+def test_hang():
     """A run that does not end is ended at its limit, and its answer is unknown; a value that was decided before stays so."""
     script("hangs.py", "import sys, time, torch\nif int(sys.argv[1]) > 2: time.sleep(3600)\n" + TRAIN)
     begun = time.monotonic()
@@ -45,7 +45,7 @@ class TorchOnce:
             if (self.place / "server").exists():
                 return self
             time.sleep(0.1)
-        sys.exit("FAILED: the server has not started\n" + (self.place / "log").read_text())
+        pytest.fail("the server has not started\n" + (self.place / "log").read_text())
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -69,7 +69,7 @@ sys.exit(int(sys.argv[2]))
 """
 
 
-def case_server():
+def test_server():
     """A copy of a process that had imported torch does what a process of its own does: events, peaks, output, exit code, signals; where it cannot, it is none."""
     script("train.py", TRAIN)
     script("changed.py", CHANGED)
@@ -91,29 +91,29 @@ def case_server():
         for program, ((alone, is_copy), (copied, was_copy)) in zip(programs, found):
             what = f"{program}:\n{alone.stdout}\n{alone.stderr}\n--\n{copied.stdout}\n{copied.stderr}"
             if is_copy or not was_copy:
-                sys.exit(f"FAILED: no copy of {what}")
+                pytest.fail(f"no copy of {what}")
             if alone.returncode != copied.returncode or alone.stdout != copied.stdout:
-                sys.exit(f"FAILED: exit code or output of {what}")
+                pytest.fail(f"exit code or output of {what}")
             raised = [[line for line in one.stderr.splitlines() if line.startswith(("Traceback", "  File", "ValueError", "torch."))] for one in (alone, copied)]
             if raised[0] != raised[1]:
-                sys.exit(f"FAILED: traceback of {what}")
+                pytest.fail(f"traceback of {what}")
             name = "-".join(Path(str(word)).stem.strip("-") for word in program)
             records = [json.loads((FOLDER / f"{name}-{served}" / "report.json").read_text())["trials"][0]["program"] for served in (False, True)]
             peaks = [[(one["rank"], one["devices"]) for one in record["ranks"]] for record in records]
             if peaks[0] != peaks[1] or not peaks[0][0][1]:
-                sys.exit(f"FAILED: peaks of {what}\n{peaks}")
+                pytest.fail(f"peaks of {what}\n{peaks}")
             pickles = [next(iter((FOLDER / f"{name}-{served}").glob("*.pickle"))) for served in (False, True)]
             compared = subprocess.run([TIDEMARK, "compare", "--events", *pickles], capture_output=True, text=True, check=False)
             if compared.returncode != 0:
-                sys.exit(f"FAILED: events of {what}\n{compared.stdout}{compared.stderr}")
+                pytest.fail(f"events of {what}\n{compared.stdout}{compared.stderr}")
         _, was_copy = once.exec(FOLDER / "own", "--", "python3", "train.py", "1", served=True, TORCH_LOGS="")
         _, with_words = once.exec(FOLDER / "words", "--", "python3", "-X", "utf8", "train.py", "1", served=True)
         if was_copy or with_words:
-            sys.exit("FAILED: a variable of torch, or a word of Python's, must have a process of its own")
+            pytest.fail("a variable of torch, or a word of Python's, must have a process of its own")
         ranks, was_copy = once.exec(FOLDER / "ranks", "--as-rank", "0,3", "--of", "4", "--", "python3", "train.py", "1", served=True)
         rows = json.loads((FOLDER / "ranks" / "report.json").read_text())["trials"][0]["program"]["ranks"]
         if ranks.returncode or not was_copy or [one["rank"] for one in rows] != [0, 3]:
-            sys.exit(f"FAILED: ranks without partners\n{ranks.stderr}")
+            pytest.fail(f"ranks without partners\n{ranks.stderr}")
         waiting = subprocess.Popen([TIDEMARK, "exec", "--", "python3", script("waits.py", "import os, time, torch\nopen('waits.pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n")],
                                    cwd=FOLDER, env={**ENVIRONMENT, **settings(server=str(once.place / "server"))}, stderr=subprocess.DEVNULL)
         for _ in range(600):
@@ -128,10 +128,10 @@ def case_server():
                 break
             time.sleep(0.1)
         else:
-            sys.exit("FAILED: a program whose command has ended goes on")
+            pytest.fail("a program whose command has ended goes on")
 
 
-def case_kept():
+def test_kept():
     """Results are kept by command and inputs; an interrupted search goes on."""
     train = script("train.py", TRAIN)
     command = ("--vary", "batch=1,2,3", "--gpu", "t4-16g", "--jobs", "1", "--", "python3", train, "{batch}")
@@ -146,9 +146,9 @@ def case_kept():
     out, err = process.communicate(timeout=120)
     first = re.search(r"(\d+) runs? here", out)
     if process.returncode != 130 or "Interrupted" not in out or not first or int(first[1]) < 1:
-        sys.exit(f"FAILED: interrupted\n{process.returncode}\n{out}\n{err}")
+        pytest.fail(f"interrupted\n{process.returncode}\n{out}\n{err}")
     if not list(cache.glob("*.json")):
-        sys.exit("FAILED: what had run is kept")
+        pytest.fail("what had run is kept")
     killed = FOLDER / "killed"  # the first run is kept as soon as it has ended
     process = subprocess.Popen([TIDEMARK, "fit", "--cache", killed, *command], cwd=FOLDER, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(2400):
@@ -164,7 +164,3 @@ def case_kept():
     fit(*command).ends(0, "0 runs here, 4 from the cache")
     script("train.py", TRAIN + "\n# changed\n")
     fit(*command).ends(0, "4 runs here, 0 from the cache")
-
-
-globals()[f"case_{CASE}"]()
-print(f"runs {CASE}: passed")

@@ -1,29 +1,26 @@
 """Two hosts on one machine: network namespaces with names of their own, and two cables (veth pairs) between them. `control` is for the
-launcher, `data` for NCCL. Needs iproute2, and root or user namespaces; a test ends with 77 (skipped) where they are not there."""
+launcher, `data` for NCCL. Needs iproute2, and root or user namespaces; a test is skipped where they are not there."""
 import os
 import shutil
 import subprocess
 import sys
 import time
 
-
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(77)
+import pytest
 
 
 def may_make_hosts():
-    """Begins the script again in a user namespace where it is not root; ends it where it must not make hosts either way."""
+    """Begins pytest again in a user namespace where it is not root; skips the test where it must not make hosts either way."""
     for tool, package in ("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux"):
         if not shutil.which(tool):
-            skip(f"there is no {tool} (package {package}) to make two hosts with")
+            pytest.skip(f"there is no {tool} (package {package}) to make two hosts with")
     for more in [], ["--user", "--map-root-user"]:
         tried = subprocess.run(["unshare", *more, "--net", "--uts", "--ipc", "ip", "link", "add", "type", "veth"], capture_output=True, text=True, check=False)
         if tried.returncode == 0:
             if more:
                 os.execvp("unshare", ["unshare", *more, "--net", sys.executable, *sys.argv])
             return
-    skip(f"no network namespaces: {tried.stderr.strip()}")
+    pytest.skip(f"no network namespaces: {tried.stderr.strip()}")
 
 
 class Host:
@@ -32,7 +29,7 @@ class Host:
         self.keeper = subprocess.Popen(["unshare", "--net", "--uts", "--ipc", "sh", "-c", f"hostname {name}; ip link set lo up; echo up; exec sleep 1000"],
                                        stdout=subprocess.PIPE, text=True)
         if self.keeper.stdout.readline() != "up\n":
-            sys.exit(f"FAILED: there is no host {name}")
+            pytest.fail(f"there is no host {name}")
 
     def address(self, cable):
         return f"10.{ {'control': 77, 'data': 78}[cable]}.0.{self.number}"
@@ -46,7 +43,7 @@ class Host:
         done = self.start("ip", *words)
         error = done.communicate()[1]
         if done.returncode:
-            sys.exit(f"FAILED: ip {words}: {error}")
+            pytest.fail(f"ip {words}: {error}")
 
 
 class Hosts(list):
@@ -76,5 +73,5 @@ def ends(processes, limit=120):
         except subprocess.TimeoutExpired:
             for other in processes:
                 os.killpg(other.pid, 9)
-            sys.exit(f"FAILED: hangs for {limit} s: {[other.communicate() for other in processes]}")
+            pytest.fail(f"hangs for {limit} s: {[other.communicate() for other in processes]}")
     return processes

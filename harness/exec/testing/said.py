@@ -1,5 +1,5 @@
-"""Runs of `tidemark exec`, or of another command, with their output and exit code, for the tests: a test's arguments are TIDEMARK SITE CASE, its cases are
-functions `case_CASE`."""
+"""Runs of `tidemark exec`, or of another command, with their output and exit code, for the tests. The variables TIDEMARK_BIN and TIDEMARK_DEPS name the
+executable, and the folder with torch in python/."""
 import os
 import socket
 import subprocess
@@ -8,11 +8,14 @@ import tempfile
 import time
 from pathlib import Path
 
-TIDEMARK, SITE, CASE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+import pytest
+
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+TIDEMARK = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
+SITE = os.path.abspath(Path(os.environ.get("TIDEMARK_DEPS", ROOT / ".deps")) / "python")
 MIB = 1 << 20
 FOLDER = Path(tempfile.mkdtemp())
-checks = [0]
 
 
 class Said:
@@ -25,9 +28,8 @@ class Said:
         self.seconds = time.monotonic() - begun
 
     def check(self, holds, what):
-        checks[0] += 1
         if not holds:
-            sys.exit(f"FAILED: {what}: {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
+            pytest.fail(f"{what}: {self.words}\nexit code {self.code}\n{self.out}\n{self.err}")
 
     def ends(self, code, *texts):
         self.check(self.code == code, f"exit code {code}")
@@ -49,8 +51,3 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return str(probe.getsockname()[1])
-
-
-def run(cases):
-    cases[f"case_{CASE}"]()
-    print(f"{CASE}: {checks[0]} checks")

@@ -1,4 +1,4 @@
-"""What the tests of `tidemark fit` share: TIDEMARK SITE CASE are their arguments."""
+"""What the tests of `tidemark fit` share."""
 import json
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "exec" / "testing"))
 import said as of_exec  # noqa: E402
-from said import CASE, FOLDER, MIB, SITE  # noqa: E402, F401
+from said import FOLDER, MIB, SITE  # noqa: E402, F401
 
 TIDEMARK = Path(of_exec.TIDEMARK)
 (FOLDER / "tmp").mkdir()
