@@ -72,7 +72,10 @@ class Writer:
     def pytest_sessionstart(self) -> None:
         if not self.folder:
             return
-        self.trials = Trials(self.folder)
+        try:
+            self.trials = Trials(self.folder)
+        except OSError as error:
+            raise pytest.UsageError(f"--tidemark-report {self.folder}: cannot be written or locked: {error.strerror}: name another folder") from None
         self.trials.add(run=self.run("pytest ended before its last test"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
