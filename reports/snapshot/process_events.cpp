@@ -71,7 +71,8 @@ class EventReader {
   };
   struct Node {
     std::string name;
-    std::uint64_t stack = 0, module = 0;
+    std::vector<std::uint32_t> forward;  // frames of the place that made it
+    std::uint64_t module = 0;
   };
 
   template <class T>
@@ -93,9 +94,13 @@ class EventReader {
       case Tag::stack:
         return stack();
       case Tag::node: {
-        const std::string& name = string();
-        const std::uint64_t stack = entries_.number();
-        nodes_.push_back({name, stack, entries_.number()});
+        Node made{string(), {}, 0};
+        const std::vector<std::uint32_t>& frames = known(stacks_, entries_.number());
+        made.module = entries_.number();
+        const std::uint64_t within = entries_.number();
+        made.forward = within == 0 ? frames : below(frames, known(nodes_, within));
+        if (made.module == 0) made.module = known(nodes_, within).module;
+        nodes_.push_back(std::move(made));
         return;
       }
       case Tag::event:
@@ -204,14 +209,22 @@ class EventReader {
     const std::vector<std::uint32_t>& frames = known(stacks_, stack);
     if (node == 0) return {stack_number(0, frames), module};
     const Node& of = known(nodes_, node);
-    const std::vector<std::uint32_t>& forward = known(stacks_, of.stack);
-    const bool by_python = !frames.empty() && !runs_backward(out_.frames[frames.front()]);
-    std::vector<std::uint32_t> whole = by_python ? frames : forward;
-    if (by_python) whole.insert(whole.end(), forward.begin(), forward.end());
+    std::vector<std::uint32_t> whole = below(frames, of);
     if (module != 0) return {stack_number(0, std::move(whole)), module};
-    if (by_python && !kind_of_library(out_, frames).empty())
+    if (by_python(frames) && !kind_of_library(out_, frames).empty())
       return {stack_number(0, std::move(whole)), of.module};
     return {stack_number(node, std::move(whole)), of.module};
+  }
+  bool by_python(const std::vector<std::uint32_t>& frames) const {
+    return !frames.empty() && !runs_backward(out_.frames[frames.front()]);
+  }
+  /// Frames of what runs in a node: those of Python in it, and those of the place that made it.
+  std::vector<std::uint32_t> below(const std::vector<std::uint32_t>& frames,
+                                   const Node& node) const {
+    std::vector<std::uint32_t> all;
+    if (by_python(frames)) all = frames;
+    all.insert(all.end(), node.forward.begin(), node.forward.end());
+    return all;
   }
   static bool runs_backward(const StackFrame& frame) {
     return frame.file.ends_with("torch/autograd/graph.py") ||

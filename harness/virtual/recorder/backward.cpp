@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,14 @@ namespace {
 
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 
-thread_local Number node_here = 0, node_before = 0, module_here = 0;
+thread_local Number node_here = 0, module_here = 0;
+
+// The node that this thread ran last, and its number.
+struct Ran {
+  const torch::autograd::Node* node = nullptr;
+  Number number = 0;
+};
+thread_local Ran ran;
 
 // The instruction of Python that made this thread's last node.
 thread_local StackFrame last_made;
@@ -42,7 +50,10 @@ bool in_function(const Names& names) {
 // row where it differs from the one before.
 struct Forward {
   std::int64_t sequence;
-  Number stack, module;
+  Number stack, module, within;  // within: the node that ran
+  bool is_at(const Forward& other) const {
+    return std::tie(stack, module, within) == std::tie(other.stack, other.module, other.within);
+  }
 };
 using Forwards = std::deque<Forward>;
 constexpr std::size_t kForwards = 1 << 18;  // of a thread; places of older nodes are not known
@@ -63,33 +74,35 @@ void note_node(std::uint64_t sequence, int of_function) {
     if (functions.empty() || functions.back() != last_made) functions.push_back(last_made);
   }
   Forwards& rows = forwards()[at::RecordFunction::currentThreadId()];
-  if (!rows.empty() && rows.back().stack == stack && rows.back().module == module_here) return;
-  rows.push_back({static_cast<std::int64_t>(sequence), stack, module_here});
+  const Forward row{static_cast<std::int64_t>(sequence), stack, module_here, node_now()};
+  if (!rows.empty() && rows.back().is_at(row)) return;
+  rows.push_back(row);
   if (rows.size() > kForwards) rows.pop_front();
 }
 
 Number node_of(State& state, const at::RecordFunction& call) {
   const std::lock_guard lock(state.mutex);
-  Number stack = 0, module = 0;
+  Forward made{};
   const auto thread = forwards().find(call.forwardThreadId());
   if (thread != forwards().end()) {
     const Forwards& rows = thread->second;
     const auto after = std::ranges::upper_bound(rows, call.seqNr(), {}, &Forward::sequence);
-    if (call.seqNr() >= 0 && after != rows.begin())
-      stack = std::prev(after)->stack, module = std::prev(after)->module;
+    if (call.seqNr() >= 0 && after != rows.begin()) made = *std::prev(after);
   }
-  return state.names().node(call.name(), stack, module);
+  return state.names().node(call.name(), made.stack, made.module, made.within);
 }
 
 struct Before : at::ObserverContext {
-  Number node = node_here;
+  Number outer = node_here;
+  Ran own;
 };
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
   State* state = recording();
   if (state == nullptr || !state->history) return nullptr;
   auto before = std::make_unique<Before>();
-  node_here = node_before = node_of(*state, call);
+  node_here = node_of(*state, call);
+  before->own = ran = {torch::autograd::get_current_node().get(), node_here};
   return before;
 }
 
@@ -113,7 +126,9 @@ void label_gradient(State& state) {
 
 void end(const at::RecordFunction& call, at::ObserverContext* context) {
   if (context == nullptr) return;
-  node_here = static_cast<Before*>(context)->node;
+  const auto* before = static_cast<Before*>(context);
+  node_here = before->outer;
+  ran = before->own;
   if (State* state = recording(); state != nullptr && std::string_view(call.name()) == kAccumulate)
     label_gradient(*state);
 }
@@ -136,9 +151,11 @@ const void* address_on_gpu(const c10::TensorImpl& tensor) {
   return begin == nullptr ? nullptr : begin + offset;
 }
 
-// The engine sums a node's results up to the sizes of its inputs when the node itself has ended.
+// The engine sums a node's results up to the sizes of its inputs when the node itself has ended,
+// also where another node runs around it (reentrant checkpoints).
 Number node_now() {
-  return node_here == 0 && torch::autograd::get_current_node() ? node_before : node_here;
+  const auto node = torch::autograd::get_current_node();
+  return node && node.get() == ran.node ? ran.number : node_here;
 }
 Number module_now(Names& names) {
   if (module_here != 0) return module_here;

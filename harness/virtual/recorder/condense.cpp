@@ -51,8 +51,10 @@ class Walk {
         in_.text();
         return define(begin);
       case Tag::frame:
-      case Tag::node:
         in_.number(), in_.number(), in_.number();
+        return define(begin);
+      case Tag::node:
+        in_.number(), in_.number(), in_.number(), in_.number();
         return define(begin);
       case Tag::stack:
         in_.number(), in_.number();

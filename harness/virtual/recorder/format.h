@@ -18,7 +18,8 @@ enum class Tag : std::uint8_t {
   string = 1,  // text
   frame,       // function and file (strings), line
   stack,       // the caller's stack, frame
-  node,        // of autograd: name (string), stack and module (string) of its forward
+  node,        // of autograd: name (string); of where it was made: stack, module (string), and node
+               // that ran then
   event,       // action (of the allocator, PyTorch's number), device, s address (less that of
           // the entry before in this step), size as requested (of oom: what the device had free),
           // stream, stack, module (string), node, s microseconds since the entry before
@@ -43,7 +44,7 @@ struct SkippedCount {
   std::uint64_t first = 0, last = 0, steps = 0, events = 0;
 };
 
-constexpr std::uint64_t kMagic = 0x3264726f6365726dULL;  // "mrecord2"
+constexpr std::uint64_t kMagic = 0x3364726f6365726dULL;  // "mrecord3"
 constexpr std::uint64_t kDevices = 16;                   // of one process
 // Bytes before the first entry: a multiple of every size of a page, since mappings begin after it.
 constexpr std::uint64_t kHeader = 64 << 10;

@@ -43,6 +43,10 @@ std::size_t Names::Hash::operator()(const Three& key) const {
   return hash ^ (hash >> 29U);
 }
 
+std::size_t Names::Hash::operator()(const Four& key) const {
+  return mixed((*this)(Three{key[0], key[1], key[2]}), key[3]);
+}
+
 Number Names::string(std::string_view text) {
   if (text.empty()) return 0;
   if (const auto known = strings_.find(text); known != strings_.end()) return known->second;
@@ -102,15 +106,13 @@ Number Names::stack() {
   return last_.empty() ? 0 : last_.back().stack;
 }
 
-Number Names::node(std::string_view name, Number stack, Number module) {
+Number Names::node(std::string_view name, Number stack, Number module, Number within) {
   const Number text = string(name);
   const auto [node, added] =
-      nodes_.try_emplace({text, stack, module}, static_cast<Number>(nodes_.size() + 1));
+      nodes_.try_emplace({text, stack, module, within}, static_cast<Number>(nodes_.size() + 1));
   if (added) {
     begin(entries_, Tag::node);
-    put(entries_, text);
-    put(entries_, stack);
-    put(entries_, module);
+    for (const Number one : {text, stack, module, within}) put(entries_, one);
   }
   return node->second;
 }

@@ -44,15 +44,19 @@ class Names {
   bool is_below(const StackFrame& frame) const {
     return std::find(last_.rbegin(), last_.rend(), frame) != last_.rend();
   }
-  Number node(std::string_view name, Number stack, Number module);
+  /// A node of autograd by its name and the place that made it: `within` is the node that ran
+  /// there.
+  Number node(std::string_view name, Number stack, Number module, Number within);
 
  private:
   using Key = std::tuple<Number, const char*, std::int64_t, const void*, const void*>;
   using Three = std::array<Number, 3>;
+  using Four = std::array<Number, 4>;
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(const Key& key) const;
     std::size_t operator()(const Three& key) const;
+    std::size_t operator()(const Four& key) const;
     std::size_t operator()(std::string_view text) const {
       return std::hash<std::string_view>()(text);
     }
@@ -66,7 +70,7 @@ class Names {
   std::unordered_map<Key, Number, Hash> stacks_;
   std::vector<StackFrame> called_;  // by the number of the caller's stack: what it called last
   std::unordered_map<Three, Number, Hash> stack_of_;  // caller's stack, frame, 0
-  std::unordered_map<Three, Number, Hash> nodes_;     // name, stack, module
+  std::unordered_map<Four, Number, Hash> nodes_;      // name, stack, module, within
   std::vector<PythonPlace> places_;
   std::vector<StackFrame> last_;  // outermost first
 };
