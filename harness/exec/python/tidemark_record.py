@@ -126,7 +126,7 @@ class Record:
             self.write_before(name)
         self.learn_rank()
         os.register_at_fork(after_in_child=self.forked)
-        atexit.register(self.write, True)
+        atexit.register(self.end)
         self.ended = threading.Event()
         threading.Thread(target=self.watch, name="tidemark", daemon=True).start()
 
@@ -194,6 +194,10 @@ class Record:
 
         util.register_after_fork(self, lambda record: util.Finalize(record, record.leave, exitpriority=0))
 
+    def end(self):
+        self.write(True)
+        self.libraries.tidemark_device_program_ends()
+
     def leave(self):
         self.write(True)
         self.libraries.tidemark_nccl_leave()
@@ -208,7 +212,7 @@ class Record:
         if ended:
             self.ended.set()  # no thread of Python's may run after its end
         with self.lock:
-            if not self.follows or os.getpid() != self.pid:
+            if not self.follows or os.getpid() != self.pid or (self.ended.is_set() and not ended):
                 return
             self.layer.tidemark_record_end(ended)
             rank = self.known_rank()

@@ -73,6 +73,8 @@ int tidemark_device_take_refusal(void);
 /// text of an error (1) has words that were noted so, here or by the platform itself.
 void tidemark_device_note_refusal(const char* words);
 int tidemark_device_is_refusal(const char* error);
+/// The program has ended, and the process is about to (watchdog.h).
+void tidemark_device_program_ends(void);
 /// CUDA graphs: whether any capture is under way, whether this stream (a cudaStream_t) is captured.
 int tidemark_device_captures_under_way(void);
 int tidemark_device_is_capturing(void* stream);

@@ -85,6 +85,7 @@ struct Engine {
   VectorClock done;            // what the host knows to have completed, because it synchronised
   Ns watched = 0;              // what had ended then is what watchdogs see (watchdog.h)
   std::uint64_t news = 0;      // how often that which they see has changed
+  bool program_ended = false;  // they see everything
   std::uint64_t launches = 0, synchronisations = 0;
   std::int64_t launch_override = -1;
   std::size_t capacity_override = 0;  // bytes; 0: the profile's

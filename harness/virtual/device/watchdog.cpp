@@ -13,6 +13,7 @@
 #include <thread>
 #include <typeinfo>
 
+#include "harness/virtual/device/control.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/interposed.h"
 #include "harness/virtual/device/interpreter.h"
@@ -149,6 +150,7 @@ void wait_for_passes(std::uint64_t news) {
 bool is_watchdog() { return role == Role::watchdog; }
 
 bool watchdog_sees(const Engine& e, const Mark& mark) {
+  if (e.program_ended) return true;
   if (e.schedule == Schedule::instant || e.schedule == Schedule::lagging) return e.is_done(mark);
   return mark.time <= e.watched;
 }
@@ -175,6 +177,17 @@ void let_watchdogs_look() {
   if (news > w.seen) wait_for_passes(news);
 }
 
+void let_watchdogs_end() {
+  if (watchdogs().count == 0 || this_watchdog()) return;
+  std::uint64_t news = 0;
+  {
+    auto [e, lock] = locked_at_once();
+    e.program_ended = true;
+    news = ++e.news;
+  }
+  wait_for_passes(news);
+}
+
 void before_collectives() {
   let_watchdogs_look();
   auto [e, lock] = locked_at_once();
@@ -182,6 +195,8 @@ void before_collectives() {
 }
 
 }  // namespace tidemark::device
+
+void tidemark_device_program_ends() { tidemark::device::let_watchdogs_end(); }
 
 // In place of the C library's and libstdc++'s, for all libraries of the process.
 EXPORTED int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,

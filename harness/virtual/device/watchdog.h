@@ -6,8 +6,9 @@
 //   instant     every collective before this one
 //   lagging     what the host has synchronised with
 //   calibrated  what had ended at the last multiple of 100 ms of the host's clock; so has random
-// A watchdog also wakes by itself, as without a virtual device. It then sees nothing more than
-// that, and what the device has done while the program left it alone (idle.h).
+// When the program has ended, they see everything. A watchdog also wakes by itself, as without a
+// virtual device. It then sees nothing more than that, and what the device has done while the
+// program left it alone (idle.h).
 #pragma once
 
 #include "harness/virtual/device/engine.h"
@@ -16,6 +17,10 @@ namespace tidemark::device {
 
 /// The host is about to call an operator, and holds no lock that a watchdog could need.
 void let_watchdogs_look();
+
+/// The program has ended, and the watchdogs let go of all works: one that still had some would use
+/// libraries that the process has torn down.
+void let_watchdogs_end();
 
 /// The host's clock has gone on (the engine's lock is held).
 void show_watchdogs_the_time(Engine& e);

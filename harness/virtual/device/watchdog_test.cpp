@@ -137,6 +137,13 @@ TEST_P(Watchdogs, SeeBeforeTheNextOperatorWhatEndedInASleep) {
   EXPECT_EQ(!lagging(), watchdog.has_seen());
 }
 
+// The last test, since the end of the program is that of all.
+TEST_P(Watchdogs, SeeEverythingAtTheEndOfTheProgram) {
+  Watchdog watchdog(work(150 * kMillisecond).second);
+  tidemark_device_program_ends();
+  EXPECT_TRUE(watchdog.has_seen());
+}
+
 INSTANTIATE_TEST_SUITE_P(, Watchdogs, kSchedules, schedule_name);
 
 }  // namespace

@@ -19,7 +19,8 @@ int tidemark_record_begin(const char* path, int history);
 /// another allocator, whose memory cannot be recorded.
 int tidemark_record_follow(void);
 const char* tidemark_record_error(void);
-/// The process ends by itself, unless it goes on (`ended` 0: an exec failed).
+/// The process ends by itself, and nothing is recorded from here on, unless it goes on (`ended` 0:
+/// an exec failed).
 void tidemark_record_end(int ended);
 
 /// Places of fields in Python's structures (python_frames.h), in the order of PythonLayout. 0, or
