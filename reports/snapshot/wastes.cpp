@@ -23,10 +23,10 @@ class Search {
     // An optimizer that steps in a backward, one parameter after the other, ends none.
     for (const auto& [begin, end] : phases_["optimizer"])
       if (!is_in("backward", begin)) moments_.insert(begin);
-    const bool steps = !moments_.empty();
-    if (!steps) find_backwards();
+    steps_ = !moments_.empty();
+    if (!steps_) find_backwards();
     find_needed();
-    const std::string when = steps ? "before an optimizer's step" : "when a backward has ended";
+    const std::string when = steps_ ? "before an optimizer's step" : "when a backward has ended";
     for (Moments* of : {&ended_, &before_a_backward_}) {
       of->activations.name = "activations that outlive the backward, " + when;
       of->buffers.name = "gathered parameters and buckets that outlive the backward, " + when;
@@ -34,9 +34,13 @@ class Search {
   }
 
   std::vector<Waste> run(std::size_t peak_event) {
+    bool is_due = false;
     while (walk_.next()) {
       if (walk_.place() + 1 == peak_event) take_peak();
-      if (walk_.moved() && moments_.contains(walk_.moment())) take_moment();
+      is_due = is_due || (walk_.moved() && moments_.contains(walk_.moment()));
+      if (!is_due || (!steps_ && frees_next())) continue;
+      take_moment();
+      is_due = false;
     }
     Moments& of = ended_.activations.bytes ? ended_ : before_a_backward_;
     return {std::move(streams_), std::move(of.activations), std::move(of.buffers)};
@@ -50,6 +54,13 @@ class Search {
     const auto after =
         std::ranges::upper_bound(phases, moment, {}, &std::pair<Moment, Moment>::first);
     return after != phases.begin() && moment < std::prev(after)->second;
+  }
+
+  // What the program frees right after a backward, before it allocates again, it does not hold.
+  bool frees_next() const {
+    const std::size_t next = walk_.place() + 1;
+    return next < trace_.size() && (trace_[next].action == AllocatorAction::free_requested ||
+                                    trace_[next].action == AllocatorAction::free_completed);
   }
 
   // Ends of backwards that leave no forward without its own, and of the last one; a backward in a
@@ -118,6 +129,7 @@ class Search {
   std::map<std::string, std::vector<std::pair<Moment, Moment>>>
       phases_;                              // begins and ends, by name
   std::set<ProgramPhase::Moment> moments_;  // at which no backward is to come
+  bool steps_ = false;                      // they are those of an optimizer
   std::unordered_set<std::size_t> needed_;
   std::unordered_map<std::size_t, Part> parts_;
   Waste streams_{.name = "freed, but held for another stream, at the highest peak"};

@@ -16,7 +16,8 @@ namespace tidemark {
 ///   moments: activations (blocks that a module's forward or an operator in autograd's graph has
 ///   allocated, that are no labelled tensors and not freed, and that no later backward frees); and
 ///   sharding buffers (gathered parameters and gradient buckets of FSDP, DDP, DeepSpeed). Without
-///   an optimizer, or if it steps in a backward, when a backward has ended;
+///   an optimizer, or if it steps in a backward, when a backward has ended, less what is freed
+///   before the next allocation;
 /// * when a backward begins: gathered inputs of tensor-parallel layers (gathered_waste).
 /// Bytes as requested. `labels` are labels_of the device. Without a backward
 /// the last three are not known.

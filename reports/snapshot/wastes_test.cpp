@@ -89,7 +89,9 @@ TEST(Wastes, WithoutAnOptimizerAreOfTheEndsOfBackwards) {
   EXPECT_EQ(text_of(wastes[2]), "0 of 340");
   s.phases.resize(3);
   wastes = of_device_0(s, kPeak);
-  EXPECT_EQ(text_of(wastes[1]), "300 of 410; 300 layers.*.mlp forward model.py:3") << "the last";
+  EXPECT_EQ(text_of(wastes[1]), "300 of 340; 300 layers.*.mlp forward model.py:3") << "the last";
+  s.phases[2].end = {7, 3};  // an allocation follows, and the block of 70 is held
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[2]), "70 of 618; 70 layers.*.mlp forward model.py:3");
 }
 
 // Two optimizers that take turns: the graph of the first step's block (300) is needed later.
@@ -105,11 +107,13 @@ TEST(Wastes, WhatALaterBackwardFreesIsNeeded) {
 
 TEST(Wastes, AnOptimizerThatStepsInABackwardEndsNone) {
   Snapshot s = training();
-  s.phases = {phase("backward", {3, 0}, {5, 2}), step_at(0, 4, 0)};
-  const auto wastes = of_device_0(s, kPeak);
+  s.phases = {phase("backward", {3, 0}, {4, 2}), step_at(0, 4, 0)};
+  auto wastes = of_device_0(s, kPeak);
   EXPECT_EQ(wastes[1].name, "activations that outlive the backward, when a backward has ended");
-  EXPECT_EQ(text_of(wastes[1]), "300 of 348; 300 layers.*.mlp forward model.py:3");
-  EXPECT_EQ(text_of(wastes[2]), "0 of 348");
+  EXPECT_EQ(text_of(wastes[1]), "300 of 340; 300 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(text_of(wastes[2]), "0 of 340");
+  s.phases[0].end = {5, 2};  // the program frees the block of 300 before it allocates again
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[1]), "0 of 48");
 }
 
 // torch.compile calls autograd while it compiles.
