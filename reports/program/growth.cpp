@@ -23,12 +23,13 @@ struct Steps {
   std::string unit;
   std::vector<std::size_t> begins;    // moments
   std::vector<std::int64_t> numbers;  // of each, of which some may be left out
+  std::size_t end = 0;                // what is alive then has been left behind
 };
 
 /// Phases of this name that an optimizer's step does not follow: those before it are parts of a
 /// step.
 Steps named(const MemoryPicture& picture, const char* name) {
-  Steps out{name, {}, {}};
+  Steps out{name, {}, {}, 0};
   std::size_t end = 0;  // of the phase that is open, or of the optimizer's last step
   for (const MemoryPicture::Phase& phase : picture.phases)
     if (phase.name == "optimizer") end = std::max(end, phase.to);
@@ -40,6 +41,7 @@ Steps named(const MemoryPicture& picture, const char* name) {
     out.begins.push_back(phase.from);
     out.numbers.push_back(std::ssize(out.begins));
   }
+  out.end = end;  // the last backward frees the graph of the forwards before it
   return out;
 }
 
@@ -49,9 +51,10 @@ Steps steps_of(const MemoryPicture& picture) {
     const auto [at, fresh] = begins.try_emplace(phase.step, phase.from);
     if (!fresh) at->second = std::min(at->second, phase.from);
   }
-  Steps out{"step", {}, {}};
+  Steps out{"step", {}, {}, 0};
   if (begins.size() >= kFewest + kYoung) {
     for (const auto& [step, from] : begins) out.begins.push_back(from), out.numbers.push_back(step);
+    out.end = out.begins.back();
     return out;
   }
   for (const char* name : {"backward", "forward"})
@@ -59,10 +62,10 @@ Steps steps_of(const MemoryPicture& picture) {
   return out;
 }
 
-/// Bytes and blocks that each step has left behind at one place.
+/// Bytes and blocks that each step has left behind at one place, and the bytes of these blocks.
 struct Left {
   Part part;
-  std::vector<std::int64_t> bytes, blocks;
+  std::vector<std::int64_t> bytes, blocks, filled;
   std::map<Holder, std::int64_t> held;  // bytes by what holds them
   Holder holder() const {
     if (held.empty()) return {};
@@ -81,7 +84,7 @@ struct Left {
 std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   const Steps steps = steps_of(picture);
   if (steps.begins.size() < kFewest + kYoung) return {};
-  const std::size_t end = steps.begins.back(), count = steps.begins.size() - kYoung;
+  const std::size_t end = steps.end, count = steps.begins.size() - kYoung;
   std::map<std::tuple<std::string, std::string, std::string>, Left> all;
   for (const MemoryPicture::Block& block : picture.blocks) {
     if (block.from <= steps.begins.front() || block.from > end || block.until <= end) continue;
@@ -92,18 +95,19 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     const std::string module = without_numbers(place.module);
     Left& left = all[{place.kind, module, place.site}];
     left.part = {place.kind, module, place.site, 0, 0};
-    left.bytes.resize(count), left.blocks.resize(count);
+    left.bytes.resize(count), left.blocks.resize(count), left.filled.resize(count);
     left.bytes[step] += block.bytes, left.blocks[step] += 1;
+    left.filled[step] += recorder::rounded(block.bytes);
     if (place.holder.is_known()) left.held[place.holder] += block.bytes;
   }
   for (auto& [key, left] : all)
     for (std::size_t step = 0; step < count; ++step) {
       const std::int64_t steps_in_it = steps.numbers[step + 1] - steps.numbers[step];
-      left.bytes[step] /= steps_in_it;
+      left.bytes[step] /= steps_in_it, left.filled[step] /= steps_in_it;
       if (left.blocks[step] > 0)
         left.blocks[step] = std::max(left.blocks[step] / steps_in_it, std::int64_t{1});
     }
-  StepGrowth out{picture.where, picture.device, steps.unit, 0, 0, 0, 0, 0, {}, {}};
+  StepGrowth out{picture.where, picture.device, steps.unit, 0, 0, 0, 0, 0, 0, {}, {}};
   std::size_t since = 0;  // of the place that leaves most behind
   for (auto& [key, left] : all) {
     if (left.since() + kFewest > count) continue;
@@ -116,11 +120,12 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   std::ranges::stable_sort(out.parts, std::greater(), &Part::bytes);
   for (const Part& part : out.parts)
     out.holders.push_back(all.at({part.kind, part.module, part.site}).holder());
-  std::vector<std::int64_t> sums(count - since);
+  std::vector<std::int64_t> sums(count - since), filled(count - since);
   for (const auto& [key, left] : all)
     for (std::size_t step = since; left.since() + kFewest <= count && step < count; ++step)
-      sums[step - since] += left.bytes[step];
+      sums[step - since] += left.bytes[step], filled[step - since] += left.filled[step];
   std::tie(out.least, out.most) = std::pair(std::ranges::min(sums), std::ranges::max(sums));
+  out.filled = std::ranges::max(filled);
   out.since = steps.numbers[since];
   out.last = steps.numbers[count] - 1;
   for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
@@ -167,8 +172,8 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   out += held_by(growth, kMost);
   if (std::ranges::all_of(growth.holders, &Holder::is_cycle))
     return out;  // it is freed now and then
-  if (capacity <= growth.reserved || growth.most == 0) return out;
-  const std::int64_t full = growth.last + (capacity - growth.reserved) / growth.most + 1;
+  if (capacity <= growth.reserved || growth.filled == 0) return out;
+  const std::int64_t full = growth.last + (capacity - growth.reserved) / growth.filled + 1;
   return out + fmt::format("; at this rate the {} of this GPU are full in {} {}",
                            bytes_text(capacity), growth.unit, full);
 }

@@ -20,6 +20,7 @@ struct StepGrowth {
   std::string unit;
   std::int64_t since = 0, last = 0;  // the first and the last of them that are compared, from 1
   std::int64_t least = 0, most = 0;  // bytes that one leaves behind
+  std::int64_t filled = 0;           // bytes of the blocks, most of one
   std::int64_t reserved = 0;         // at its highest in the last
   std::vector<Part> parts;           // of the last, the largest first
   /// What holds most of each part in the program, where it is known.

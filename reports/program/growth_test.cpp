@@ -52,6 +52,16 @@ TEST(Growth, OfEveryStepSinceTheSecond) {
   EXPECT_THAT(text, HasSubstr("full in step 15"));
 }
 
+// A tensor of 4 bytes takes a block of 512.
+TEST(Growth, FillsTheGpuByBlocks) {
+  Program p(8);
+  for (std::size_t step = 0; step < 8; ++step) p.block(step, 4, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 1121 * kMiB),
+              testing::AllOf(HasSubstr("grows by 4 bytes a step"), HasSubstr("full in step 2055")));
+}
+
 TEST(Growth, NamesWhatHoldsMostOfIt) {
   Program p(8);
   MemoryPicture::Place held = p.picture.places[0];
@@ -132,6 +142,9 @@ TEST(Growth, WithoutAnOptimizerBackwardsAreSteps) {
   Program few(4, "backward", false);
   for (std::size_t step = 0; step < 4; ++step) few.block(step, kMiB, 99);
   EXPECT_FALSE(growth_of(few.picture)) << "three steps and the two young ones are five";
+  Program graph(6, "backward", false);  // several backwards with a graph of their own, as of MAML
+  for (std::size_t step = 0; step < 5; ++step) graph.block(step, kMiB, 5 - step);
+  EXPECT_FALSE(growth_of(graph.picture)) << "the last backward frees it";
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct adl_serializer<std::optional<T>> {
 
 namespace tidemark {
 
-constexpr int kMemoryVersion = 1;
+constexpr int kMemoryVersion = 2;
 
 // Members that are missing are an error.
 #define FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE
@@ -52,7 +52,7 @@ FIELDS(LeftAtEnd, process, bytes, parts)
 FIELDS(Holder, name, is_cycle)
 FIELDS(Picture::Place, kind, module, site, file, line, source, holder)
 FIELDS(Picture::Phase, name, step, from, to)
-FIELDS(StepGrowth, where, device, unit, since, last, least, most, reserved, parts, holders)
+FIELDS(StepGrowth, where, device, unit, since, last, least, most, filled, reserved, parts, holders)
 
 // There are hundreds of thousands of blocks.
 void to_json(nlohmann::json& to, const Picture::Block& from) {
