@@ -107,7 +107,7 @@ for parameter in model.parameters():
 for _ in range(3):
     model(torch.ones(8, 4096, device="cuda")).sum().backward()
 """
-    said = python(program, "--report", FOLDER / "hooks").ends(0, "activations that outlive the backward, when a backward has ended: 4 of ")  # the loss
+    said = python(program, "--report", FOLDER / "hooks").ends(0, "held without need: nothing was found")
     temporaries, lines = alive(said, "optimizer temporaries")
     said.check(temporaries == 128 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
 
@@ -189,3 +189,55 @@ for _ in range(2):
     said.check(workspaces // (32 * MIB) in (1, 2) and workspaces % (32 * MIB) in (0, MIB), f"of the backward, and of the forward: {lines}")
     found, lines = alive(said, "backward")
     said.check(found < 32 * MIB, f"no workspace: {lines}")
+
+
+def test_second():
+    """Nodes that the backward makes have the line of the node that ran: of a gradient's own graph, and of a forward that a reentrant checkpoint computes again.
+    A graph that torch.func lets go of right after its backward is not held."""
+    begin = """
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+model = nn.Sequential(nn.Linear(1024, 1024, bias=False), nn.Tanh(), nn.Linear(1024, 1024, bias=False)).cuda()
+x = torch.ones(2048, 1024, device="cuda", requires_grad=True)
+"""
+    said = python(begin + """
+gradient, = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+gradient.square().sum().backward()
+""", "--report", FOLDER / "second").ends(0)
+    _, lines = alive(said, "backward")
+    said.check("*, <module> <string>:8 (TanhBackwardBackward0)" in lines, lines)
+    said = python(begin + """
+for _ in range(2):
+    checkpoint(model, x, use_reentrant=True).sum().backward()
+""", "--report", FOLDER / "reentrant").ends(0)
+    _, lines = alive(said, "gradients")
+    said.check("*, <module> <string>:9 (MmBackward0)" in lines, lines)
+    python(begin + """
+torch.func.grad(torch.sum)(torch.ones(1))  # the first call leaves a cycle of references
+inputs = {name: one.detach() for name, one in model.named_parameters()}
+torch.func.grad(lambda own: torch.func.functional_call(model, own, (x.detach(),)).square().sum())(inputs)
+""", "--report", FOLDER / "func").ends(0, "held without need: nothing was found")
+
+
+def test_moves():
+    """Parameters of a model that is never called, that a hook brings to the GPU (offloading), and of a module that is added after the first forward. What is
+    alive at the program's end are the variables of its module, before Python lets go of them."""
+    program = """
+from torch import nn
+def linear(**more):
+    return nn.Linear(1024, 1024, bias=False, **more)
+def bring(module, _):
+    module.cuda()
+x = torch.ones(8, 1024, device="cuda")
+never, offloaded, model = linear().cuda(), nn.Sequential(linear(), linear()), nn.Sequential(linear()).cuda()
+offloaded.register_forward_pre_hook(bring)
+with torch.no_grad():
+    offloaded(x), model(x)
+    model.append(linear(device="cuda"))
+    model(x)
+block = torch.empty(64 << 20, device="cuda")
+"""
+    said = python(program, "--report", FOLDER / "moves").ends(0)
+    parameters, lines = alive(said, "parameters")
+    said.check(parameters == 5 * 4 * MIB and "8,388,608 in 2 blocks, *, bring <string>:7" in lines, f"{parameters} bytes: {lines}")
+    said.check(re.search(r"^alive at the program's end, .* parameters 20,971,520", said.err, re.M), "all variables")

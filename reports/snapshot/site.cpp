@@ -89,6 +89,9 @@ std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uin
     if (in("/torch/distributed/fsdp/") || in("/torch/distributed/_composable/fsdp/") ||
         in("/torch/nn/parallel/distributed.py") || in("/deepspeed/runtime/"))
       return "sharding buffers";
+    if (in("/accelerate/utils/modeling.py") &&
+        snapshot.frames[at].function == "set_module_tensor_to_device")
+      return "parameters";
     if (!in("/torch/") || in("/torch/nn/modules/")) break;  // a module, or the program itself
   }
   return "";

@@ -75,11 +75,13 @@ class Labels:
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.has_optimizer = False
         self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids, and how many have gradients
-        self.runs = threading.local()  # forward: the outermost module of this thread is a forward of its own
+        self.runs = threading.local()  # root: the outermost module of this thread, weakly; forward: it is a forward of its own
+        self.in_vain = weakref.WeakKeyDictionary()  # a root -> how often it was searched for a module that was not in it
         self.tell_labels, self.enter = layer.tidemark_record_builtin(b"labels"), layer.tidemark_record_builtin(b"enter")
         tensor = torch.empty(0)
         layer.tidemark_record_builtin(b"tensor_types")(tensor, getattr(tensor, "_cdata", 0), torch.Tensor, torch.nn.Parameter)
         self.follow_modules()
+        self.follow_moves()
         optimizer = importlib.import_module("torch.optim.optimizer")
         self.phases.follow(self.after_backward)
         optimizer.register_optimizer_step_pre_hook(self.before_step)
@@ -106,14 +108,36 @@ class Labels:
         leave_alone(self.torch, followed.__code__)
         self.torch.nn.Module.__call__ = followed
 
+    def follow_moves(self):
+        """What Module.to, cuda, half and the like allocate are parameters, buffers and gradients, also in a hook of a forward (offloading), or of a module
+        that is never called."""
+        apply = self.torch.nn.Module._apply
+
+        @functools.wraps(apply)
+        def applied(module, *arguments, **keywords):
+            moved = apply(module, *arguments, **keywords)
+            path = self.modules.get(id(module))
+            for kind, tensors in (b"parameters", module._parameters), (b"buffers", module._buffers):
+                self.label(kind, [b"" if path is None else path + b"." * bool(path) + name.encode() for name in tensors], list(tensors.values()))
+            gradients = [None if one is None else one.grad for one in module._parameters.values()]
+            if any(one is not None for one in gradients):
+                self.label(b"gradients", [b""] * len(gradients), gradients)
+            return moved
+
+        leave_alone(self.torch, applied.__code__)
+        self.torch.nn.Module._apply = applied
+
     def begin(self, module, outermost):
         """A module runs that is the outermost one of its thread, or that has no path."""
         if outermost:
+            self.runs.root = weakref.ref(module)
             if id(module) not in self.modules:
                 self.learn(module)
             self.runs.forward = self.phases.backwards == 0  # else autograd computes activations again
             if self.runs.forward:
                 self.phases.enter("forward")
+        else:
+            self.learn_again()
         self.enter(self.modules.get(id(module)) or type(module).__name__.encode())
 
     def end(self):
@@ -130,6 +154,15 @@ class Labels:
             self.label(kind, [plain(name).encode() for name in tensors], list(tensors.values()))
         for name, parameter in root.named_parameters():
             self.name(parameter, plain(name).encode())
+
+    def learn_again(self):
+        """A module without a path runs below the outermost one: one that was added since (an adapter), or that belongs to no other."""
+        root, known = self.runs.root(), len(self.modules)
+        if root is None or self.in_vain.get(root, 0) == 3:
+            return
+        self.learn(root)
+        if len(self.modules) == known:
+            self.in_vain[root] = self.in_vain.get(root, 0) + 1
 
     def label(self, kind, names, tensors):
         """Tensors, or None, of a kind, with their names."""
