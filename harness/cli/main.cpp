@@ -18,6 +18,7 @@
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
 #include "harness/errors.h"
+#include "harness/exec/cause.h"
 #include "harness/exec/exec.h"
 #include "harness/fit/advise.h"
 #include "harness/fit/fit.h"
@@ -131,17 +132,20 @@ int run_main(int given, char** words) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  int code = 3;
+  const auto fail = [](const std::exception& error, int exit_code) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    tidemark::leave_cause({exit_code, "", error.what()});
+    return exit_code;
+  };
+  int code = 0;
   try {
     code = tidemark::run_main(argc, argv);
   } catch (const tidemark::UsageError& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    code = 2;
+    code = fail(error, 2);
   } catch (const tidemark::Unavailable& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    code = error.code;
+    code = fail(error, error.code);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    code = fail(error, 3);
   }
   if (std::fflush(stdout) == 0 || code != 0) return code;
   std::fprintf(stderr, "error: standard output cannot be written: %s\n", std::strerror(errno));

@@ -15,6 +15,7 @@
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
+#include "harness/exec/cause.h"
 #include "harness/exec/describe.h"
 #include "harness/exec/findings.h"
 #include "harness/exec/job.h"
@@ -196,6 +197,7 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   const bool together = exec.as_ranks.empty();
   const ProcessesEnd end =
       run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);
+  if (end.code != 0) leave_cause({end.code, end.first_name, end.first});
   for (const std::string& line : end.said) std::fprintf(stderr, "tidemark: %s\n", line.c_str());
   if (end.left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",

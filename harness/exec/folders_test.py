@@ -1,4 +1,4 @@
-"""Where `tidemark exec` writes, and what it says first and last."""
+"""Where `tidemark exec` writes, what it says first and last, and the cause that it leaves."""
 import json
 import os
 import re
@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from testing.said import FOLDER, SITE, TIDEMARK, python
+from testing.said import FOLDER, SITE, TIDEMARK, Said, python
 
 
 def first_line():
@@ -58,3 +58,26 @@ def test_folders():
     python(program, TIDEMARK_GPU="l4-24g", TIDEMARK_MAX_PEAK="1MiB", TIDEMARK_RACES="1", TIDEMARK_NO_RACES="1", TIDEMARK_REPORT="by-name").ends(
         1, "virtual l4-24g", "FAIL --max-peak", "by-name/report.html")
     python(program, TIDEMARK_SCHEDULE="nosuch").refuses("--schedule")
+
+
+def test_causes():
+    """The file for the cause of a run without a result: what exec refuses, what a process of the program refuses, and which process failed first; nothing after a good end."""
+    def cause(number, *words, **more):
+        file = FOLDER / f"cause{number}"
+        said = Said(*words, TIDEMARK_EXEC_SETTINGS=json.dumps({"cause": str(file)}), **more)
+        said.cause = json.loads(file.read_text()) if file.exists() else None
+        return said
+
+    def holds(said, code, process, text):
+        said.ends(code)
+        said.check(said.cause["code"] == code and said.cause["process"] == process and text in said.cause["text"], said.cause)
+
+    command = ("--", sys.executable, "-c")
+    holds(cause(1, "--gpu", "abacus", "--", "true"), 2, "", "exec: ")
+    holds(cause(2, "--report", FOLDER / "async", *command, "import torch; torch.ones(1, device='cuda')", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync"),
+          2, "", "exec: --report needs PyTorch's own allocator")
+    ends = "import os, signal, time\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(60)"
+    holds(cause(3, "--ranks", 2, *command, ends), 137, "rank 1", "rank 1 was ended by signal 9 (Killed)")
+    holds(cause(4, *command, "print('error: exec: is the text of a program'); raise SystemExit(2)"), 2, sys.executable, "ended with exit code 2")
+    good = cause(5, *command, "print('error: exec: is the text of a program')").ends(0)
+    good.check(good.cause is None, "a good end has no cause")

@@ -14,7 +14,7 @@ constexpr const char* kSettings = "TIDEMARK_EXEC_SETTINGS";
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ExecSettings, layer, torch, history, alone, present,
                                                 partners, changes, changed, steady, steady_ends,
-                                                serves, server)
+                                                cause, serves, server)
 
 ExecSettings ExecSettings::given() {
   const char* text = std::getenv(kSettings);

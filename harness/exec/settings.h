@@ -19,6 +19,7 @@ struct ExecSettings {
   std::string changed;               // the file in which it says what it has changed
   std::string steady;                // the folder of tidemark_steady.py
   bool steady_ends = false;          // it ends a program whose steps repeat
+  std::string cause;                 // the file for the cause of a run without a result (cause.h)
   std::string serves;  // the process is tidemark_server.py: the file of its environment
   std::string server;  // the socket of such a process, which runs the program
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "harness/errors.h"
+#include "harness/exec/cause.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/one_line.h"
@@ -102,11 +103,11 @@ FitRun read_run(const FitValues& values, const fs::path& folder) {
   FitRun run;
   run.values = values;
   if (!fs::exists(folder / "report" / "report.json")) {
-    std::istringstream in(output);
-    for (std::string line; std::getline(in, line);)
-      if (line.starts_with("error: exec: ")) throw UsageError("fit: " + line.substr(13));
+    const auto cause = read_cause(folder / "cause");
+    if (cause && cause->code == 2 && cause->process.empty())
+      throw UsageError("fit: " + cause->text);
     throw std::runtime_error("fit: a run of tidemark exec has left no report: " +
-                             last_line(output));
+                             (cause ? cause->text : last_line(output)));
   }
   const Report report = read_report(folder / "report");
   if (report.trials.size() != 1 || !report.of_programs())

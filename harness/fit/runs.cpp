@@ -169,6 +169,7 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     begin();
     ExecSettings settings;
     settings.changes = one.changes;
+    settings.cause = place.folder / "cause";
     settings.changed = place.folder / "changed";
     settings.steady = place.folder / "steady";
     settings.steady_ends = fit_.until_steady;

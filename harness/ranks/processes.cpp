@@ -176,6 +176,7 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
     if (code_of(status) == 0) continue;
     std::string line = name + " " + text_of(status);
     if (end.first.empty()) {
+      end.first_name = name;
       end.first = line;
       end.first_at = std::filesystem::file_time_type::clock::now();
     }

@@ -23,9 +23,10 @@ struct Start {
 
 /// The end of all of them.
 struct ProcessesEnd {
-  int code = 0;       // exit code of the first that failed (128 + signal), or 0
-  int signal = 0;     // SIGINT, SIGTERM, SIGHUP or SIGQUIT that this process has got
-  std::string first;  // "rank 1 was ended by signal 9 (Killed)": the first that failed, if one did
+  int code = 0;            // exit code of the first that failed (128 + signal), or 0
+  int signal = 0;          // SIGINT, SIGTERM, SIGHUP or SIGQUIT that this process has got
+  std::string first_name;  // "rank 1": the first that failed, if one did
+  std::string first;       // "rank 1 was ended by signal 9 (Killed)"
   std::filesystem::file_time_type first_at;  // when that was seen
   std::vector<std::string> said;             // lines for the user, in their order
   int left = 0;                              // processes that were still running, and were killed

@@ -49,7 +49,7 @@ def executable(on_path: bool = True) -> str:
 class Said:
     """The results of the ranks: their reports and records by rank, and why some of them did not end."""
 
-    def __init__(self, ranks: list[int], folder: str, code: int, timed_out: str | None, place: Place) -> None:
+    def __init__(self, ranks: list[int], folder: str, code: int, cause: dict[str, Any] | None, timed_out: str | None, place: Place) -> None:
         self.place, self.code, self.reports, self.records, self.problems, missing, gone = place, code, {}, {}, [], [], {}
         for rank in ranks:
             lines = read_lines(os.path.join(folder, f"rank{rank}.jsonl"))
@@ -66,13 +66,13 @@ class Said:
             return
         if failed and all(gone[rank] for rank in failed):  # a rank that had ended without a result came first
             first = gone[failed[0]][0]
-            said = re.search(rf"^tidemark: (rank {first} (?:was ended by signal|ended with exit code).*)$", self.output, re.M)
-            self.problems.append((first, said[1] if said else "the process ended before the test had", ""))
+            known = cause is not None and cause["process"] == f"rank {first}"
+            self.problems.append((first, cause["text"] if cause and known else "the process ended before the test had", ""))
             return
         if timed_out:
             self.problems.append((missing[0] if missing else 0, timed_out, ""))
         elif (missing or code != 0) and not failed:
-            self.problems.append((missing[0] if missing else 0, reason(self.output, code), ""))
+            self.problems.append((missing[0] if missing else 0, reason(cause, self.output, code), ""))
 
     def verdicts(self) -> list[Verdict]:
         return [one for record in self.records.values() if record for one in record["verdicts"]]
@@ -85,11 +85,12 @@ def read_lines(path: Any) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file if line.endswith("\n")]
 
 
-def reason(output: str, code: int) -> str:
-    """Why a test has no result, in a line."""
-    said = re.findall(r"^(?:error: |tidemark: )(.*(?:was ended by signal|error|exec:|cannot|ended with).*)$", output, re.M)
-    said = said or [line for line in output.splitlines() if re.match(r"\w*(Error|Exception|Interrupt)\b", line)]
-    return said[0] if said else f"the process ended with exit code {code} before the test had"
+def reason(cause: dict[str, Any] | None, output: str, code: int) -> str:
+    """Why a test has no result, in a line: the cause that was left, and of a process that failed the last error in the output."""
+    if cause and not cause["process"]:
+        return str(cause["text"])
+    errors = [line for line in output.splitlines() if re.match(r"error: |\w*(Error|Exception|Interrupt)\b", line)]
+    return ": ".join([cause["text"] if cause else f"the process ended with exit code {code} before the test had", *errors[-1:]])
 
 
 def options_for_child(config: pytest.Config, basetemp: str) -> dict[str, Any]:
@@ -128,23 +129,25 @@ def run(item: pytest.Item, settings: Settings, variant: str | None = None, resul
             json.dump(order, file)
         if len(ranks) > 1:
             place.environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun
-        place.environment["TIDEMARK_EXEC_SETTINGS"] = json.dumps({"history": 1})  # for what is alive
         alone = config.getoption("tidemark_fresh") or config.getoption("capture") == "no" or place.elsewhere or settings.get("as_rank") is not None
-        code, timed_out = (run_alone if alone else run_in_server)(program, settings, order, place, limit)
-        return Said(ranks, folder, code, f"timed out after {limit} s (@tidemark.timeout, or tidemark_timeout in pytest's settings)" if timed_out else None, place)
+        code, cause, timed_out = (run_alone if alone else run_in_server)(program, settings, order, place, limit)
+        late = f"timed out after {limit} s (@tidemark.timeout, or tidemark_timeout in pytest's settings)" if timed_out else None
+        return Said(ranks, folder, code, cause, late, place)
 
 
-def run_alone(program: str, settings: Settings, order: dict[str, Any], place: Place, limit: int) -> tuple[int, bool]:
-    """(exit code, whether its time ran out) of the ranks, each a Python that `tidemark exec` starts."""
+def run_alone(program: str, settings: Settings, order: dict[str, Any], place: Place, limit: int) -> tuple[int, dict[str, Any] | None, bool]:
+    """(exit code, its cause, whether its time ran out) of the ranks, each a Python that `tidemark exec` starts."""
+    cause = os.path.join(order["folder"], "cause")
     command = [program, "exec", *flags_of(settings), "--", place.python, os.path.join(HERE, "rank.py"), os.path.join(order["folder"], "order.json")]
     with open(os.path.join(order["folder"], "output"), "w", encoding="utf-8") as output:
         shown = None if order["options"].get("capture") == "no" else output
-        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env=place.environment, cwd=order["cwd"],
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env={**place.environment, **pool.told(cause)}, cwd=order["cwd"],
                                    start_new_session=True, preexec_fn=ends_with(os.getpid()))
-        return wait(running, limit)
+        code, timed_out = wait(running, limit)
+        return code, pool.read_cause(cause), timed_out
 
 
-def run_in_server(program: str, settings: Settings, order: dict[str, Any], place: Place, limit: int) -> tuple[int, bool]:
+def run_in_server(program: str, settings: Settings, order: dict[str, Any], place: Place, limit: int) -> tuple[int, dict[str, Any] | None, bool]:
     """The same of ranks that a server with torch forks."""
     devices = settings.get("devices") or settings.get("ranks")  # as many as ranks are started
     command = [program, "exec", *flags_of({**settings, "ranks": None, "devices": devices}), "--", place.python]
@@ -153,16 +156,17 @@ def run_in_server(program: str, settings: Settings, order: dict[str, Any], place
             server = pool.server(command, place.path, place.environment, order["cwd"], ends_with(os.getpid()))
         except pool.NotStarted as error:
             output.write(error.output)
-            return error.code or 3, False
+            return error.code or 3, error.cause, False
         try:
-            code, said, timed_out = server.run(order, limit)
+            cause, timed_out = server.run(order, limit)
         except (EOFError, OSError):
             pool.forget(server)
-            output.write("error: the server of tests ended with the ranks\n")
-            return 3, False
-        if said:
-            output.write(f"tidemark: {said}\n")
-        return code, timed_out
+            text = "the server of tests ended with the ranks"
+            output.write(f"error: {text}\n")
+            return 3, {"code": 3, "process": "", "text": text}, False
+        if cause["process"]:
+            output.write(f"tidemark: {cause['text']}\n")
+        return cause["code"], cause if cause["process"] else None, timed_out
 
 
 def ends_with(parent: int) -> Callable[[], None]:

@@ -22,18 +22,32 @@ PATIENCE = 15  # seconds between asking the ranks to end and killing them
 OF_A_TEST = {"PYTEST_CURRENT_TEST", "PYTEST_VERSION"}
 
 
-class NotStarted(Exception):
-    """The server has ended before it could take an order: its output, and its exit code."""
+def told(cause: str) -> dict[str, str]:
+    """The variable that asks `tidemark exec` for what is alive, and names the file for the cause of a run without a result (harness/exec/settings.h)."""
+    return {"TIDEMARK_EXEC_SETTINGS": json.dumps({"history": 1, "cause": cause})}
 
-    def __init__(self, output: str, code: int) -> None:
+
+def read_cause(file: str) -> dict[str, Any] | None:
+    try:
+        with open(file, encoding="utf-8") as read:
+            cause: dict[str, Any] = json.load(read)
+            return cause
+    except (OSError, ValueError):
+        return None
+
+
+class NotStarted(Exception):
+    """The server has ended before it could take an order: its output, its exit code, and the cause that `tidemark exec` has left."""
+
+    def __init__(self, output: str, code: int, cause: dict[str, Any] | None) -> None:
         super().__init__(output)
-        self.output, self.code = output, code
+        self.output, self.code, self.cause = output, code, cause
 
 
 class Server:
     def __init__(self, command: list[str], path: list[str], environment: dict[str, str], cwd: str, tie: Callable[[], None]) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="tidemark-")
-        place, paths, said = (os.path.join(self.folder.name, name) for name in ("socket", "path.json", "output"))
+        place, paths, said, cause = (os.path.join(self.folder.name, name) for name in ("socket", "path.json", "output", "cause"))
         with open(paths, "w", encoding="utf-8") as file:
             json.dump(path, file)
         with socket.socket(socket.AF_UNIX) as listener, open(said, "w", encoding="utf-8") as output:
@@ -41,7 +55,7 @@ class Server:
             listener.listen(1)
             listener.settimeout(0.05)
             self.process = subprocess.Popen([*command, os.path.join(HERE, "server.py"), place, paths], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                            env=environment, cwd=cwd, start_new_session=True, preexec_fn=tie)
+                                            env={**environment, **told(cause)}, cwd=cwd, start_new_session=True, preexec_fn=tie)
             until = time.monotonic() + START
             while True:
                 try:
@@ -52,7 +66,7 @@ class Server:
                     if code is not None or time.monotonic() > until:
                         self.process.kill()
                         with open(said, encoding="utf-8", errors="replace") as file:
-                            raise NotStarted(file.read(), code if code is not None else -1) from None
+                            raise NotStarted(file.read(), code if code is not None else -1, read_cause(cause)) from None
         self.answers = self.connection.makefile("r", encoding="utf-8")
         self.connection.settimeout(None)
         self.read()
@@ -64,8 +78,8 @@ class Server:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def run(self, order: dict[str, Any], limit: int) -> tuple[int, str, bool]:
-        """(exit code of the first rank that failed or 0, how it ended, whether the time ran out)."""
+    def run(self, order: dict[str, Any], limit: int) -> tuple[dict[str, Any], bool]:
+        """(exit code of the first rank that failed or 0, its name, and how it ended; whether the time ran out)."""
         self.connection.sendall(json.dumps(order).encode() + b"\n")
         pids = self.read()["pids"]
         try:
@@ -77,8 +91,7 @@ class Server:
             raise
         if timed_out:
             self.stop(pids)
-        answer = self.read()
-        return answer["code"], answer["said"], timed_out
+        return self.read(), timed_out
 
     def wait(self, seconds: float) -> bool:
         """That the answer is there."""

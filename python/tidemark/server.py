@@ -43,11 +43,11 @@ def run(order: dict[str, Any], connection: socket.socket) -> dict[str, Any]:
 
     port = free_port()
     programs = {f"rank {rank}": functools.partial(be_rank, order, rank, port) for rank in order["ranks"]}
-    status, said, pids = tidemark_server.run(programs, connection, lambda started: send(connection, {"pids": started}))
+    status, process, text, pids = tidemark_server.run(programs, connection, lambda started: send(connection, {"pids": started}))
     for pid in pids:
         for record in glob.glob(os.path.join(glob.escape(os.environ["TIDEMARK_EXEC"]), f"{pid}*")):
             os.unlink(record)
-    return {"code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status), "said": said}
+    return {"code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status), "process": process, "text": text}
 
 
 def send(connection: socket.socket, answer: dict[str, Any]) -> None:

@@ -1,7 +1,10 @@
 """The platform's answers about this process."""
+import contextlib
 import json
 import os
 import sys
+
+from tidemark_settings import settings
 
 
 def read(function):
@@ -35,4 +38,6 @@ def is_refusal(error):
 
 def stop(text):
     print("error: exec: " + text, file=sys.stderr, flush=True)
+    with contextlib.suppress(KeyError, OSError), open(settings()["cause"], "x", encoding="utf-8") as cause:  # ../cause.h
+        json.dump({"code": 2, "process": "", "text": "exec: " + text}, cause)
     os._exit(2)

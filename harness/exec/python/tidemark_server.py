@@ -95,12 +95,12 @@ def fork(program, connection):
 
 def run(programs, connection, started=None):
     """Runs a dictionary of programs by name at the same time, as copies of this process; the first that fails ends the others, and so does a client that
-    goes. `started` gets the process ids. Returns the status of the first that failed or 0, in words too, and the process ids."""
+    goes. `started` gets the process ids. Returns the status of the first that failed or 0, its name and its end in words, and the process ids."""
     left = {fork(program, connection): name for name, program in programs.items()}
     pids = list(left)
     if started:
         started(pids)
-    first, said, asked = 0, "", 0.0
+    first, process, said, asked = 0, "", "", 0.0
     while left:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
@@ -114,12 +114,13 @@ def run(programs, connection, started=None):
             continue
         if pid not in left:
             continue
-        words = how(left.pop(pid), status)
+        name = left.pop(pid)
+        words = how(name, status)
         end([pid], signal.SIGKILL)  # what it has left running in its process group
         if words and not said:
-            first, said, asked = status, words, time.monotonic()
+            first, process, said, asked = status, name, words, time.monotonic()
             end(left, signal.SIGTERM)
-    return first, said, pids
+    return first, process, said, pids
 
 
 def gone(connection):
@@ -181,7 +182,7 @@ class Programs:
             print(f"refused: {words[:3]}, {sorted(differ - OF_A_RUN)}", file=sys.stderr, flush=True)
             connection.sendall(b"refused\n")
             return
-        status, _, _ = run({"the program": lambda: self.become(files, environment, words, program)}, connection)
+        status, _, _, _ = run({"the program": lambda: self.become(files, environment, words, program)}, connection)
         kind, number = ("signal", os.WTERMSIG(status)) if os.WIFSIGNALED(status) else ("code", os.WEXITSTATUS(status))
         with contextlib.suppress(OSError):
             connection.sendall(f"{kind} {number}\n".encode())
