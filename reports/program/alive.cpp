@@ -161,7 +161,7 @@ const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks) {
   const StepGrowth* out = nullptr;
   for (const HighestPeak& peak : peaks)
     for (const StepGrowth& one : peak.growths)
-      if (out == nullptr || one.most > out->most) out = &one;
+      if (out == nullptr || one.rate() > out->rate()) out = &one;
   return out;
 }
 

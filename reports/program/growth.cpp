@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <tuple>
@@ -62,72 +63,141 @@ Steps steps_of(const MemoryPicture& picture) {
   return out;
 }
 
-/// Bytes and blocks that each step has left behind at one place, and the bytes of these blocks.
+/// Bytes and blocks at one place that each step has left behind, and those of `kept` ones that it
+/// has freed: blocks that have outlived the steps for which something may be kept.
 struct Left {
   Part part;
-  std::vector<std::int64_t> bytes, blocks, filled;
+  std::vector<std::int64_t> bytes, blocks, filled, freed_bytes, freed_blocks;  // filled: by blocks
   std::map<Holder, std::int64_t> held;  // bytes by what holds them
+  std::vector<std::size_t> grown;       // steps, the last of them at equal distances
+  std::int64_t every = 0;               // these distances; 0: it does not grow
+
+  explicit Left(std::size_t count)
+      : bytes(count), blocks(count), filled(count), freed_bytes(count), freed_blocks(count) {}
+
   Holder holder() const {
     if (held.empty()) return {};
     return std::ranges::max_element(held, {}, [](const auto& one) { return one.second; })->first;
   }
-  /// The first step since which each has left something; none: `bytes.size()`.
-  std::size_t since() const {
-    std::size_t first = bytes.size();
-    while (first > 0 && bytes[first - 1] > 0) --first;
-    return first;
+
+  /// Sets `grown` and `every`. `numbers`: of the steps, and of the next one.
+  void judge(const std::vector<std::int64_t>& numbers) {
+    for (std::size_t step = 0; step < bytes.size(); ++step)
+      if (bytes[step] > 0) grown.push_back(step);
+    if (grown.size() < kFewest) return;
+    // A step that is left out of the record is like the one before it.
+    const bool each = grown[grown.size() - 3] + 3 == bytes.size();
+    const auto distance = [&](std::size_t i) {
+      return each ? static_cast<std::int64_t>(grown[i] - grown[i - 1])
+                  : numbers[grown[i]] - numbers[grown[i - 1]];
+    };
+    const std::int64_t last = distance(grown.size() - 1);
+    if (!each && numbers[grown.back()] + last < numbers[bytes.size()]) return;  // it has ended
+    std::size_t first = grown.size() - 1;
+    while (first > 0 && distance(first) == last) --first;
+    grown.erase(grown.begin(), grown.begin() + static_cast<std::ptrdiff_t>(first));
+    if (grown.size() >= kFewest && is_more()) every = last;
   }
+
+  /// The last two of `grown` and the steps between have left more behind than was freed: else it
+  /// is a ring of buffers, or a cache that is full.
+  bool is_more() const {
+    std::int64_t more_bytes = 0, more_blocks = 0;
+    for (std::size_t step = grown[grown.size() - kFewest]; step < grown.back(); ++step) {
+      more_bytes += bytes[step] - freed_bytes[step];
+      more_blocks += blocks[step] - freed_blocks[step];
+    }
+    return more_bytes > 0 && more_blocks > 0;
+  }
+
+  std::int64_t last_bytes() const { return bytes[grown.back()]; }
+  double rate() const { return static_cast<double>(last_bytes()) / static_cast<double>(every); }
 };
+
+using Places = std::map<std::tuple<std::string, std::string, std::string>, Left>;
+
+Places left_by(const MemoryPicture& picture, const Steps& steps, std::size_t count) {
+  Places all;
+  const std::size_t end = steps.end;
+  const auto step_at =
+      [&](std::size_t moment) {  // a block that is there before all is of the first
+        const auto after = std::ranges::lower_bound(steps.begins, moment);
+        return static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - steps.begins.begin(), 1)) -
+               1;
+      };
+  for (const MemoryPicture::Block& block : picture.blocks) {
+    const std::size_t step = step_at(block.from);
+    if (block.from > end || block.until <= steps.begins.front() || step >= count) continue;
+    const bool is_left = block.until > end;
+    const std::size_t freed = is_left ? count : step_at(block.until);
+    if (is_left ? block.from <= steps.begins.front() : freed >= count || freed - step <= kYoung)
+      continue;
+    const MemoryPicture::Place& place = picture.places[block.place];
+    const std::string module = without_numbers(place.module);
+    Left& left = all.try_emplace({place.kind, module, place.site}, count).first->second;
+    left.part = {place.kind, module, place.site, 0, 0};
+    if (is_left) {
+      left.bytes[step] += block.bytes, left.blocks[step] += 1;
+      left.filled[step] += recorder::rounded(block.bytes);
+      if (place.holder.is_known()) left.held[place.holder] += block.bytes;
+    } else {
+      left.freed_bytes[freed] += block.bytes, left.freed_blocks[freed] += 1;
+    }
+  }
+  return all;
+}
+
+/// Of a place that grows in each step: bytes and blocks of one of the steps that are alike.
+void share(Left& left, const std::vector<std::int64_t>& numbers) {
+  for (const std::size_t step : left.grown) {
+    const std::int64_t steps = numbers[step + 1] - numbers[step];
+    left.bytes[step] /= steps, left.filled[step] /= steps;
+    left.blocks[step] = std::max(left.blocks[step] / steps, std::int64_t{1});
+  }
+}
 
 }  // namespace
 
 std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   const Steps steps = steps_of(picture);
   if (steps.begins.size() < kFewest + kYoung) return {};
-  const std::size_t end = steps.end, count = steps.begins.size() - kYoung;
-  std::map<std::tuple<std::string, std::string, std::string>, Left> all;
-  for (const MemoryPicture::Block& block : picture.blocks) {
-    if (block.from <= steps.begins.front() || block.from > end || block.until <= end) continue;
-    const auto after = std::ranges::lower_bound(steps.begins, block.from);
-    const auto step = static_cast<std::size_t>(after - steps.begins.begin()) - 1;
-    if (step >= count) continue;
-    const MemoryPicture::Place& place = picture.places[block.place];
-    const std::string module = without_numbers(place.module);
-    Left& left = all[{place.kind, module, place.site}];
-    left.part = {place.kind, module, place.site, 0, 0};
-    left.bytes.resize(count), left.blocks.resize(count), left.filled.resize(count);
-    left.bytes[step] += block.bytes, left.blocks[step] += 1;
-    left.filled[step] += recorder::rounded(block.bytes);
-    if (place.holder.is_known()) left.held[place.holder] += block.bytes;
-  }
-  for (auto& [key, left] : all)
-    for (std::size_t step = 0; step < count; ++step) {
-      const std::int64_t steps_in_it = steps.numbers[step + 1] - steps.numbers[step];
-      left.bytes[step] /= steps_in_it, left.filled[step] /= steps_in_it;
-      if (left.blocks[step] > 0)
-        left.blocks[step] = std::max(left.blocks[step] / steps_in_it, std::int64_t{1});
-    }
-  StepGrowth out{picture.where, picture.device, steps.unit, 0, 0, 0, 0, 0, 0, {}, {}};
-  std::size_t since = 0;  // of the place that leaves most behind
+  const std::size_t count = steps.begins.size() - kYoung;
+  Places all = left_by(picture, steps, count);
   for (auto& [key, left] : all) {
-    if (left.since() + kFewest > count) continue;
-    left.part.bytes = left.bytes.back(), left.part.count = left.blocks.back();
-    if (out.parts.empty() || left.part.bytes > std::ranges::max(out.parts, {}, &Part::bytes).bytes)
-      since = left.since();
-    out.parts.push_back(left.part);
+    left.judge(steps.numbers);
+    if (left.every == 1) share(left, steps.numbers);
   }
-  if (out.parts.empty()) return {};
-  std::ranges::stable_sort(out.parts, std::greater(), &Part::bytes);
-  for (const Part& part : out.parts)
-    out.holders.push_back(all.at({part.kind, part.module, part.site}).holder());
-  std::vector<std::int64_t> sums(count - since), filled(count - since);
-  for (const auto& [key, left] : all)
-    for (std::size_t step = since; left.since() + kFewest <= count && step < count; ++step)
-      sums[step - since] += left.bytes[step], filled[step - since] += left.filled[step];
+  std::erase_if(all, [](const auto& one) { return one.second.every == 0; });
+  if (all.empty()) return {};
+  std::vector<const Left*> parts;
+  for (const auto& [key, left] : all) parts.push_back(&left);
+  std::ranges::stable_sort(parts, std::greater(), &Left::rate);
+  const Left& most = *parts.front();
+  StepGrowth out{
+      picture.where, picture.device, steps.unit, most.every, 0, 0, 0, 0, 0, 0, {}, {}, {}};
+  std::vector<std::int64_t> sums(most.grown.size()), filled(most.grown.size());  // the last first
+  double rate = 0, fill_rate = 0;
+  for (const Left* left : parts) {
+    const std::int64_t blocks = left->blocks[left->grown.back()];
+    out.parts.push_back(left->part);
+    out.parts.back().bytes = left->last_bytes(), out.parts.back().count = blocks;
+    out.holders.push_back(left->holder());
+    out.each.push_back(left->every);
+    if (left->every != most.every) out.every = 0;
+    rate += left->rate();
+    fill_rate +=
+        static_cast<double>(left->filled[left->grown.back()]) / static_cast<double>(left->every);
+    for (std::size_t i = 0; i < std::min(sums.size(), left->grown.size()); ++i) {
+      const std::size_t step = left->grown[left->grown.size() - 1 - i];
+      sums[i] += left->bytes[step], filled[i] += left->filled[step];
+    }
+  }
   std::tie(out.least, out.most) = std::pair(std::ranges::min(sums), std::ranges::max(sums));
   out.filled = std::ranges::max(filled);
-  out.since = steps.numbers[since];
-  out.last = steps.numbers[count] - 1;
+  if (out.every == 0)
+    out.least = out.most = std::llround(rate), out.filled = std::llround(fill_rate);
+  out.since = steps.numbers[most.grown.front()];
+  out.last = out.every > 1 ? steps.numbers[most.grown.back()] : steps.numbers[count] - 1;
   for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
     out.reserved = std::max(out.reserved, picture.reserved[at]);
   return out;
@@ -151,6 +221,15 @@ std::string held_by(const StepGrowth& growth, std::size_t most) {
   return fmt::format("; held by {}", fmt::join(names, ", and by "));
 }
 
+/// "a step", "every 5th step"; 0: places that differ.
+std::string how_often(std::int64_t every, const std::string& unit) {
+  if (every == 0) return fmt::format("a {} on average", unit);
+  if (every == 1) return "a " + unit;
+  const std::int64_t last = every % 100 / 10 == 1 ? 0 : every % 10;
+  const char* ending = last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
+  return fmt::format("every {}{} {}", every, ending, unit);
+}
+
 }  // namespace
 
 std::string growth_text(const StepGrowth& growth, Bytes capacity) {
@@ -158,22 +237,24 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   std::vector<std::string> places;
   for (std::size_t i = 0; i < std::min(kMost, growth.parts.size()); ++i) {
     const Part& part = growth.parts[i];
-    places.push_back(fmt::format("{} in {}, {}{}{}", bytes_text(part.bytes),
+    const std::string often = growth.every == 0 ? " " + how_often(growth.each[i], growth.unit) : "";
+    places.push_back(fmt::format("{}{} in {}, {}{}{}", bytes_text(part.bytes), often,
                                  plural(part.count, "block"), part.kind, module_text(part.module),
                                  part.site.empty() ? "" : ", " + part.site));
   }
   if (growth.parts.size() > kMost)
     places.push_back(fmt::format("{} more", growth.parts.size() - kMost));
   const bool differ = growth.most - growth.least > growth.most / 20;
-  std::string out =
-      fmt::format("{} grows by {}{} a {} since {} {}: {}", place_name(growth.where, growth.device),
-                  differ ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
-                  growth.unit, growth.unit, growth.since, fmt::join(places, "; "));
+  std::string out = fmt::format(
+      "{} grows by {}{} {} since {} {}: {}", place_name(growth.where, growth.device),
+      differ ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
+      how_often(growth.every, growth.unit), growth.unit, growth.since, fmt::join(places, "; "));
   out += held_by(growth, kMost);
   if (std::ranges::all_of(growth.holders, &Holder::is_cycle))
     return out;  // it is freed now and then
   if (capacity <= growth.reserved || growth.filled == 0) return out;
-  const std::int64_t full = growth.last + (capacity - growth.reserved) / growth.filled + 1;
+  const std::int64_t times = (capacity - growth.reserved) / growth.filled + 1;
+  const std::int64_t full = growth.last + times * std::max<std::int64_t>(growth.every, 1);
   return out + fmt::format("; at this rate the {} of this GPU are full in {} {}",
                            bytes_text(capacity), growth.unit, full);
 }

@@ -11,25 +11,33 @@
 
 namespace tidemark {
 
-/// What every step of a program leaves behind on one device, in bytes as requested.
+/// What every step of a program leaves behind on one device, or every n-th, in bytes as requested.
 struct StepGrowth {
   std::string where;  // the picture's
   std::size_t device = 0;
   /// The word that is counted: "step" where optimizers end steps; without one "backward" or
   /// "forward", since each begins a step then.
   std::string unit;
-  std::int64_t since = 0, last = 0;  // the first and the last of them that are compared, from 1
-  std::int64_t least = 0, most = 0;  // bytes that one leaves behind
-  std::int64_t filled = 0;           // bytes of the blocks, most of one
+  std::int64_t every = 1;  // n; 0: parts differ
+  /// The first of them that grows, and the last that is compared (n above 1: that grows), from 1.
+  std::int64_t since = 0, last = 0;
+  std::int64_t least = 0, most = 0;  // bytes that one leaves behind; on average, if parts differ
+  std::int64_t filled = 0;           // bytes of the blocks, most of one; likewise
   std::int64_t reserved = 0;         // at its highest in the last
-  std::vector<Part> parts;           // of the last, the largest first
+  std::vector<Part> parts;           // of the last, those first that grow fastest
   /// What holds most of each part in the program, where it is known.
   std::vector<Holder> holders;
+  std::vector<std::int64_t> each;  // n of each part
+  double rate() const {            // bytes a step
+    return static_cast<double>(most) / static_cast<double>(every > 1 ? every : 1);
+  }
 };
 
-/// A place grows if each step since some step has left blocks of it behind that are alive when the
-/// last step begins. The last two steps do not count, since a step may keep something for the next.
-/// None without three steps that grow. `picture`: with all its moments.
+/// A place grows if each step since some step, or every n-th, has left blocks of it behind that are
+/// alive when the last step begins, and more than were freed there meanwhile: blocks that had been
+/// alive for more than two steps. The last two steps do not count, since a step may keep something
+/// for the next. None without three steps that grow, or if another n-th step has gone by without.
+/// `picture`: with all its moments.
 std::optional<StepGrowth> growth_of(const MemoryPicture& picture);
 
 /// "rank 0 grows by 224.2 MiB a step since step 2: 192 MiB in 6 blocks, activations, evaluate

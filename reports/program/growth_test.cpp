@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <random>
+
 namespace tidemark {
 namespace {
 
@@ -145,6 +147,78 @@ TEST(Growth, WithoutAnOptimizerBackwardsAreSteps) {
   Program graph(6, "backward", false);  // several backwards with a graph of their own, as of MAML
   for (std::size_t step = 0; step < 5; ++step) graph.block(step, kMiB, 5 - step);
   EXPECT_FALSE(growth_of(graph.picture)) << "the last backward frees it";
+}
+
+TEST(Growth, OfEveryThirdStep) {
+  Program p(14);
+  for (const std::size_t step : {2u, 5u, 8u, 11u}) p.block(step, 100 * kMiB, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  // The last that grows is the 12th; 1,120 MiB + 19 * 100 are more than 3,000 in the 69th.
+  const std::string text = growth_text(*growth, 3000 * kMiB);
+  EXPECT_THAT(text, HasSubstr("grows by 100 MiB every 3rd step since step 3: 100 MiB in 1 block"));
+  EXPECT_THAT(text, HasSubstr("full in step 69"));
+}
+
+TEST(Growth, OfPlacesThatGrowAtDifferentTimesIsAnAverage) {
+  Program p(14);
+  for (std::size_t step = 0; step < 14; ++step) {
+    p.block(step, kMiB, 99);
+    if (step % 3 == 2) p.block(step, 6 * kMiB, 99, 1);
+  }
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 0),
+              HasSubstr("grows by 3 MiB a step on average since step 3: 6 MiB every 3rd step in 1 "
+                        "block, other, main leak.py:20; 1 MiB a step in 1 block, activations"));
+}
+
+TEST(Growth, ThatHasEndedIsNone) {
+  Program p(15);
+  for (const std::size_t step : {0u, 3u, 6u, 9u}) p.block(step, kMiB, 99);
+  EXPECT_FALSE(growth_of(p.picture)) << "the 13th step has left nothing";
+}
+
+TEST(Growth, OfARingOfBuffersIsNoneOnceItIsFull) {
+  for (const std::size_t places : {3u, 4u, 7u})
+    for (const std::size_t every : {1u, 2u, 5u}) {
+      Program p((2 * places + 3) * every + 2);
+      for (std::size_t step = 0; step < (2 * places + 3) * every + 2; step += every)
+        p.block(step, static_cast<std::int64_t>(step + 1) * kMiB, places * every);
+      EXPECT_FALSE(growth_of(p.picture)) << places << " places, every " << every;
+    }
+}
+
+// Any period and place, beside evaluations, a ring of buffers and a cache that moves.
+TEST(Growth, IsFoundWhereverItIsAndNowhereElse) {
+  std::mt19937 random(7);
+  const auto draw = [&](std::size_t least, std::size_t most) {
+    return std::uniform_int_distribution<std::size_t>(least, most)(random);
+  };
+  for (int i = 0; i < 500; ++i) {
+    const std::size_t every = draw(1, 9), first = draw(0, every - 1), place = draw(2, 5);
+    const std::size_t evaluates = draw(2, 9), pushes = draw(1, 9), ring = draw(1, 4);
+    const std::size_t moves = draw(1, 9), steps = 70;
+    const bool grows = draw(0, 3) > 0;
+    Program p(steps);
+    for (const char* line : {"train:3", "train:4", "train:5", "train:6"})
+      p.picture.places.push_back({"other", "", line, "", 0});
+    for (std::size_t step = 0; step < steps; ++step) {
+      const auto size = static_cast<std::int64_t>(draw(1, 1000)) * 512;
+      if (grows && step % every == first) p.block(step, size, 99, place);
+      p.block(step, size, 1, place);  // is kept for the next step
+      if (step % evaluates == 0) p.block(step, size, evaluates, 0);
+      if (step % pushes == 0) p.block(step, size, ring * pushes, 1);
+      if (step % moves == 0) p.block(step, size, moves, place == 2 ? 3 : 2);
+    }
+    const auto growth = growth_of(p.picture);
+    ASSERT_EQ(growth.has_value(), grows) << i;
+    if (!grows) continue;
+    ASSERT_EQ(growth->parts.size(), 1u) << i;
+    EXPECT_EQ(growth->parts[0].site, p.picture.places[place].site) << i;
+    EXPECT_EQ(growth->every, static_cast<std::int64_t>(every)) << i;
+    EXPECT_EQ(growth->since, static_cast<std::int64_t>(first) + 1) << i;
+  }
 }
 
 }  // namespace

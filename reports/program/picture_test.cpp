@@ -122,7 +122,7 @@ TEST(Memory, ThePageIsWrittenAgainWithoutTheSnapshots) {
       std::ofstream(memory) << gzip(edited.dump());
       EXPECT_THROW(rerender_programs(entry.path(), report), std::runtime_error);
     }
-    std::ofstream(memory) << gzip(R"({"version": 1, "schedule": "lagging"})");
+    std::ofstream(memory) << gzip(R"({"version": 2, "schedule": "lagging"})");
     EXPECT_THAT([&] { rerender_programs(entry.path(), report); },
                 testing::ThrowsMessage<std::runtime_error>(testing::AllOf(
                     testing::StartsWith(memory.string() + ": is not what tidemark has written"),

@@ -6,7 +6,7 @@ import sys
 
 from tidemark_holders import Holders
 
-RISES = 4  # times in a row that more is allocated at the begin of a step than of the one before; each search waits for twice as many
+RISES = 4  # times that more is allocated at the begin of a step than of any before; each search waits for twice as many
 MOST = 8  # searches for holders at a time
 LARGEST = 1 << 18  # nodes of graphs
 
@@ -17,7 +17,7 @@ class Searching(Exception):
 
 class Rising:
     def __init__(self):
-        self.last, self.count, self.wanted = None, 0, RISES
+        self.most, self.count, self.wanted = None, -1, RISES
         self.before, self.made = {}, {}  # blocks: bytes by address
 
 
@@ -63,9 +63,11 @@ class Growth:
 
     def look(self, rising):
         now = self.layer.tidemark_record_allocated()
-        rising.count = rising.count + 1 if rising.last is not None and now > rising.last else 0
-        rising.last = now
-        if rising.count == rising.wanted - 3:
+        if rising.most is not None and now <= rising.most:
+            return
+        rising.most = now
+        rising.count += 1
+        if rising.count == rising.wanted // 2 - 1:
             rising.before = self.blocks()
         elif rising.count == rising.wanted - 2:
             rising.made = {address: size for address, size in self.blocks().items() if address not in rising.before}
