@@ -5,6 +5,7 @@ import os
 import sys
 
 import tidemark_answers
+import tidemark_exit
 import tidemark_jiterator
 import tidemark_kernels
 import tidemark_launcher
@@ -149,6 +150,7 @@ def begin(torch):
     mode = mode if mode in ("math", "known") else "cost"
     if layer.tidemark_layer_install(mode.encode()) != 0:
         stop("no operator layer: " + layer.tidemark_layer_error().decode())
+    tidemark_exit.begin()
     tidemark_answers.name_cudnn(getattr(torch._C, "_cudnn", None))
     if settings()["alone"] >= 0:
         sys.modules["tidemark_absent"].begin(torch, settings()["alone"], int(os.environ["WORLD_SIZE"]))
