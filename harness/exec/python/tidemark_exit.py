@@ -14,7 +14,7 @@ def threads_of_backward():
     for thread in os.listdir("/proc/self/task"):
         try:
             with open(f"/proc/self/task/{thread}/status", encoding="utf-8", errors="replace") as file:
-                facts = dict(line.rstrip().split(":\t", 1) for line in file if ":\t" in line)
+                facts = {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
         except OSError:  # it has ended
             continue
         if facts["Name"].startswith("pt_autograd"):
