@@ -17,7 +17,7 @@ def threads_of_backward():
                 facts = {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
         except OSError:  # it has ended
             continue
-        if facts["Name"].startswith("pt_autograd"):
+        if facts.get("Name", "").startswith("pt_autograd"):
             found[thread] = (facts["State"][0], facts["voluntary_ctxt_switches"])
     return found
 
