@@ -69,7 +69,7 @@ def test_input():
     (FOLDER / "a.toml").write_text("a = 1\n")
     Said("--vary", "a.toml:b=1,2", "--", "python3", train, "a.toml").refuses("a.toml: has no key b")
     Said("--vary", "batch=1..8", "--", "nowhere", "{batch}").refuses("nowhere cannot be started")
-    Said("--vary", "batch=1..8", *command, TIDEMARK_MODE="abacus").refuses("abacus")
+    Said("--vary", "batch=1..8", *command, TIDEMARK_MODE="abacus").ends(2, "abacus")
     Said("--vary", "batch=1..8").refuses("no command")
     Said(*command).refuses("nothing varies")
     Said("--config", "none.toml").refuses("none.toml: is not a file")
