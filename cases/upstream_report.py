@@ -19,14 +19,11 @@ class Writer:
     def begin(self):
         """Before the first trial; a mistake in the words leaves no folder."""
         if self.trials is None:
-            self.trials = Trials(self.folder)
+            self.trials = Trials(self.folder, self.argv, self.begun)
             self.add_run("ci/upstream ended before its last row")
 
     def add_run(self, ended=""):
-        now = datetime.datetime.now(datetime.timezone.utc)
-        self.trials.add(run={"tidemark": "", "git": "", "host": "", "device": {"kind": "virtual", "profile": "", "capacity_bytes": 0}, "nccl": "", "mpi": "", **self.run,
-                             "env": {}, "id": f"{self.begun:%Y%m%d-%H%M%S}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}",
-                             "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "torch": "", "ended": ended})
+        self.trials.add_run(ended, **{**self.run, "id": f"{self.begun:%Y%m%d-%H%M%S}", "torch": ""})
 
     def add_trial(self, made):
         if self.folder:

@@ -23,6 +23,7 @@ STATISTICS = ("allocated", "active", "reserved", "requested")
 FAMILIES = {"races": "race", "growth": "rest/growth", "caught": "control"}  # in the words of reports
 MODES, SCHEDULES = ("known", "math", "shapes"), ("calibrated", "instant", "lagging", "random")  # the defaults first
 ENDED = ("failure/ended", "failure/exception")
+TOO_EARLY = "pytest ended before its last test"
 
 
 def attach(reports: Any, said: dict[str, launch.Said], roles: dict[str, str], settings: Settings, verdicts: Sequence[Verdict] = ()) -> None:
@@ -43,8 +44,8 @@ class Trials:
     """tests.jsonl of a report's folder: the trial of each test that has ended, a line each, and what is known of the run, of which the last line holds. `tidemark report`
     makes the report of it, also if this process is killed, but not as long as it lives."""
 
-    def __init__(self, folder: Any) -> None:
-        self.folder = folder
+    def __init__(self, folder: Any, argv: list[str], begun: datetime.datetime) -> None:
+        self.folder, self.argv, self.begun = folder, argv, begun
         os.makedirs(folder, exist_ok=True)
         self.lines = open(os.path.join(folder, "tests.jsonl"), "w", encoding="utf-8")
         fcntl.flock(self.lines, fcntl.LOCK_EX)
@@ -53,6 +54,13 @@ class Trials:
         """`trial` or `run`."""
         self.lines.write(json.dumps(line) + "\n")
         self.lines.flush()
+
+    def add_run(self, ended: str, /, **known: Any) -> None:
+        """`ended`: how it ended before its last test, or ""; `known`: fields of a report's run."""
+        now = datetime.datetime.now(datetime.timezone.utc)
+        self.add(run={"tidemark": "", "git": "", "host": "", "device": {"kind": "virtual", "profile": "", "capacity_bytes": 0}, "torch": "", "nccl": "", "mpi": "",
+                      "id": f"{self.begun:%Y%m%d-%H%M%S}", **known, "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}",
+                      "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "env": {}, "ended": ended})
 
     def finish(self, tidemark: Any) -> None:
         """Raises OSError or CalledProcessError where the executable `tidemark` makes no report of it."""
@@ -73,10 +81,10 @@ class Writer:
         if not self.folder:
             return
         try:
-            self.trials = Trials(self.folder)
+            self.trials = Trials(self.folder, self.argv, self.begun)
         except OSError as error:
             raise pytest.UsageError(f"--tidemark-report {self.folder}: cannot be written or locked: {error.strerror}: name another folder") from None
-        self.trials.add(run=self.run("pytest ended before its last test"))
+        self.add_run(TOO_EARLY)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """What a trial needs; of the phases of a test the first that did not pass says how it ended."""
@@ -96,24 +104,22 @@ class Writer:
         self.trials.add(trial=trial(nodeid, test))
         if not self.said:
             self.said = next((record["run"] for records in test["records"].values() for record in records if record), {})
-            self.trials.add(run=self.run("pytest ended before its last test"))
+            self.add_run(TOO_EARLY)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         if not self.folder:
             return
-        self.trials.add(run=self.run({pytest.ExitCode.INTERRUPTED: "pytest was interrupted", pytest.ExitCode.INTERNAL_ERROR: "pytest itself failed"}.get(exitstatus, "")))
+        self.add_run({pytest.ExitCode.INTERRUPTED: "pytest was interrupted", pytest.ExitCode.INTERNAL_ERROR: "pytest itself failed"}.get(exitstatus, ""))
         try:
             self.trials.finish(launch.executable())
         except (Misuse, OSError, subprocess.CalledProcessError) as error:
             said = (getattr(error, "stderr", b"") or b"").decode(errors="replace").strip() or error
             print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {self.folder}`: {said}")
 
-    def run(self, ended: str = "") -> Record:
-        now = datetime.datetime.now(datetime.timezone.utc)
-        return {"id": f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", "started": f"{self.begun:%Y-%m-%dT%H:%M:%SZ}",
-                "duration_ns": int((now - self.begun).total_seconds() * 1e9), "argv": self.argv, "tidemark": __version__, "git": "", "host": platform.node(),
-                "device": {"kind": "virtual", "profile": self.said.get("profile", ""), "capacity_bytes": self.said.get("capacity_bytes", 0)},
-                "torch": self.said.get("torch", ""), "nccl": self.said.get("nccl", ""), "mpi": "", "env": {}, **({"ended": ended} if ended else {})}
+    def add_run(self, ended: str) -> None:
+        self.trials.add_run(ended, id=f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", tidemark=__version__, host=platform.node(), torch=self.said.get("torch", ""),
+                            nccl=self.said.get("nccl", ""),
+                            device={"kind": "virtual", "profile": self.said.get("profile", ""), "capacity_bytes": self.said.get("capacity_bytes", 0)})
 
 
 def why_of(report: pytest.TestReport) -> str:
