@@ -62,9 +62,8 @@ function(tidemark_test name)
     ENVIRONMENT "${TIDEMARK_TEST_ENVIRONMENT}")
 endfunction()
 
-# tidemark_script(NAME SCRIPT LAYER [ARGUMENTS ...] [ENVIRONMENT ...] [PROPERTIES ...])
-# A test in Python: SCRIPT of the source folder. PROPERTIES are CTest's.
-# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names.
+# tidemark_pytest(PREFIX SCRIPT LAYER [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
+# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's.
 function(tidemark_pytest prefix script layer)
   cmake_parse_arguments(arg "" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${script})
@@ -81,6 +80,8 @@ function(tidemark_pytest prefix script layer)
   endforeach()
 endfunction()
 
+# tidemark_script(NAME SCRIPT LAYER [ARGUMENTS ...] [ENVIRONMENT ...] [PROPERTIES ...])
+# A test in Python: SCRIPT of the source folder. PROPERTIES are CTest's.
 function(tidemark_script name script layer)
   cmake_parse_arguments(arg "" "" "ARGUMENTS;ENVIRONMENT;PROPERTIES" ${ARGN})
   list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache)

@@ -1,4 +1,4 @@
-"""What process groups of PyTorch do beside the program: time-outs, hooks, calls that return before their partners call."""
+"""Process groups of PyTorch beside the program: time-outs, hooks, calls that return before their partners call."""
 import sys
 
 from testing.said import HERE, Said, python

@@ -1,4 +1,4 @@
-"""Programs of PyTorch whose ranks run on two hosts."""
+"""Programs of PyTorch with ranks on two hosts."""
 import json
 import os
 import shutil

@@ -30,7 +30,7 @@ def ends_as_it_begins(kind, *flags):
 
 
 def keeps_nothing(kind, flags, report):
-    """One run, whose memory is checked; and the CPU seconds of its second hundred steps and of its last."""
+    """Runs once and checks the memory. Returns the run, and the CPU seconds of its second hundred steps and of its last."""
     # PyTorch's flight recorder keeps 2,000 collectives.
     said = Said(*flags, "--report", report, "--", sys.executable, HERE / "long.py", kind, TORCH_FR_BUFFER_SIZE="0", TORCH_NCCL_TRACE_BUFFER_SIZE="0").ends(0)
     found = re.search(r"seconds (\S+) (\S+) growth (-?\d+) in use (-?\d+)", said.out)

@@ -1,4 +1,4 @@
-"""Torch.profiler with the activities of the virtual device."""
+"""torch.profiler with the activities of the virtual device."""
 from testing.said import HERE, Said
 
 PROGRAM = HERE / "profiled.py"

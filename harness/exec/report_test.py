@@ -1,4 +1,4 @@
-"""What `tidemark exec` writes of small programs: --report, --compare, several schedules, races."""
+"""Reports and texts of `tidemark exec` about small programs: --report, --compare, several schedules, races."""
 import gzip
 import json
 import re

@@ -1,6 +1,6 @@
-// What `tidemark exec` tells the Python modules in a program's processes
-// (python/tidemark_settings.py), and `fit` and the pytest plugin tell `exec`: one JSON object in
-// one variable.
+// Settings that `tidemark exec` gives the Python modules in a program's processes
+// (python/tidemark_settings.py), and that `fit` and the pytest plugin give `exec`: one JSON object
+// in one variable.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct ExecSettings {
   std::vector<std::string> changes;  // of tidemark_changes.py, by name
   std::string changed;               // the file in which it says what it has changed
   std::string steady;                // the folder of tidemark_steady.py
-  bool steady_ends = false;          // it ends a program whose steps repeat
+  bool steady_ends = false;          // that module ends the program when its steps repeat
   std::string cause;                 // the file for the cause of a run without a result (cause.h)
   std::string serves;  // the process is tidemark_server.py: the file of its environment
   std::string server;  // the socket of such a process, which runs the program

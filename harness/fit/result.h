@@ -7,10 +7,10 @@
 
 namespace tidemark {
 
-/// `folder` has the output of both (`log`), the report or its JSON alone (`report/`), why there is
-/// none
-/// (`cause`), and the marks of python/tidemark_steady.py (`steady/`). Throws UsageError if exec has
-/// refused the command, and std::runtime_error if it failed, each with its line.
+/// `folder` has the output of both (`log`), the report or its JSON alone (`report/`) or the cause
+/// that there is none (`cause`), and the marks of python/tidemark_steady.py (`steady/`). Throws
+/// UsageError if exec has refused the command, and std::runtime_error if it failed, each with its
+/// line.
 FitRun read_run(const FitValues& values, const std::filesystem::path& folder);
 
 /// The program ran to its end, or to where its steps repeat, without an out-of-memory error.

@@ -128,7 +128,7 @@ def test_server():
                 break
             time.sleep(0.1)
         else:
-            pytest.fail("a program whose command has ended goes on")
+            pytest.fail("the program goes on after its command has ended")
 
 
 def test_kept():

@@ -1,9 +1,9 @@
-"""What `tidemark exec` tells its processes: one JSON object in one variable (../settings.h)."""
+"""Settings that `tidemark exec` gives its processes: one JSON object in one variable (../settings.h)."""
 import json
 import os
 
 VARIABLE = "TIDEMARK_EXEC_SETTINGS"
 
 
-def settings(environment=os.environ):
-    return json.loads(environment[VARIABLE])
+def settings():
+    return json.loads(os.environ[VARIABLE])

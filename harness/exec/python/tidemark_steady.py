@@ -44,7 +44,7 @@ def shards_of(thing):
 class Steady:
     def __init__(self, torch, record):
         self.torch, self.record, self.folder = torch, record, settings()["steady"]
-        self.ends = settings()["steady_ends"]
+        self.ends, self.is_alone = settings()["steady_ends"], settings()["alone"] >= 0
         self.steps, self.marked = 0, False
         self.optimizers = {}  # of each: the figures after its last step, and whether that step repeated
         self.calls, self.states, self.known = 0, 0, weakref.WeakSet()  # calls of NCCL until the last step
@@ -126,7 +126,7 @@ class Steady:
         """All ranks repeat, and this one has made a step since the last of them said so: what they wait for has been sent."""
         distributed = self.torch.distributed
         world = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
-        if world == 1 or settings()["alone"] >= 0:
+        if world == 1 or self.is_alone:
             return True
         marks = []
         for name in os.listdir(self.folder):
