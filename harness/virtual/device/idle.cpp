@@ -131,6 +131,9 @@ EXPORTED int clock_nanosleep(clockid_t clock, int flags, const timespec* time, t
 
 EXPORTED int nanosleep(const timespec* time, timespec* left) {
   static auto* const sleep = next<decltype(nanosleep)>("nanosleep", "GLIBC_2.2.5");
+  if (time &&
+      tidemark::device::rest_of_watchdog(std::chrono::nanoseconds(tidemark::device::ns_of(*time))))
+    return 0;
   if (time && tidemark::device::has_driven_device() &&
       tidemark::device::waits_for_watchdogs(__builtin_return_address(0))) {
     tidemark::device::pass(tidemark::device::ns_of(*time));

@@ -25,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr Ns kSleep = 100'000'000;                           // kWatchdogThreadSleepMillis of c10d
 constexpr auto kSignalAgain = std::chrono::milliseconds(1);  // a watchdog that was about to sleep
 constexpr auto kLongest = std::chrono::seconds(30);          // of a pass, before it is given up
+constexpr auto kRest = std::chrono::seconds(1);  // c10d's sleeps within a pass are far shorter
+constexpr auto kDump = std::chrono::seconds(3);  // c10d's monitor looks each second for a failure
 
 struct Watchdog {
   pthread_cond_t* asleep_on = nullptr;  // while it sleeps
@@ -44,6 +46,7 @@ struct Watchdogs {
   std::uint64_t wanted = 0;            // the highest Engine::news that the host has waited for
   std::atomic<std::uint64_t> seen{0};  // by all of them
   std::atomic<std::size_t> count{0};
+  std::atomic<bool> program_ended{false};
 
   /// With the lock held, after `all` or `starting` has changed.
   void changed() {
@@ -182,10 +185,29 @@ void let_watchdogs_end() {
   std::uint64_t news = 0;
   {
     auto [e, lock] = locked_at_once();
-    e.program_ended = true;
+    e.program_ended = watchdogs().program_ended = true;
     news = ++e.news;
   }
   wait_for_passes(news);
+}
+
+bool rest_of_watchdog(Clock::duration duration) {
+  if (role != Role::watchdog || duration < kRest) return false;
+  Watchdogs& w = watchdogs();
+  {
+    const std::lock_guard lock(w.mutex);
+    this_watchdog()->given_up = true;
+    w.passed.notify_all();
+  }
+  auto end = Clock::now() + duration;
+  for (bool shorter = false; Clock::now() < end;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (!shorter && w.program_ended) {
+      end = std::min(end, Clock::now() + kDump);
+      shorter = true;
+    }
+  }
+  return true;
 }
 
 void before_collectives() {

@@ -11,6 +11,8 @@
 // program left it alone (idle.h).
 #pragma once
 
+#include <chrono>
+
 #include "harness/virtual/device/engine.h"
 
 namespace tidemark::device {
@@ -24,6 +26,12 @@ void let_watchdogs_end();
 
 /// The host's clock has gone on (the engine's lock is held).
 void show_watchdogs_the_time(Engine& e);
+
+/// Sleeps in place of the calling thread, where that is a watchdog that lies down for a second or
+/// more; false for all others. Such a watchdog has seen an error, gives the ranks a minute in which
+/// they write down what they know, and then ends the process. The host waits for no pass of it any
+/// longer, and once the program has ended, the minute has 3 s left.
+bool rest_of_watchdog(std::chrono::steady_clock::duration duration);
 
 /// Whether the calling thread is a watchdog.
 bool is_watchdog();

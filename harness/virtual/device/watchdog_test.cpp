@@ -137,12 +137,51 @@ TEST_P(Watchdogs, SeeBeforeTheNextOperatorWhatEndedInASleep) {
   EXPECT_EQ(!lagging(), watchdog.has_seen());
 }
 
-// The last test, since the end of the program is that of all.
+/// A thread that waits as PyTorch's watchdog does, and lies down once a collective has failed.
+class FailedWatchdog {
+ public:
+  explicit FailedWatchdog(std::chrono::seconds rest) : thread_([this, rest] { run(rest); }) {
+    while (!rests_) std::this_thread::yield();
+  }
+  ~FailedWatchdog() { thread_.join(); }
+  bool rests() const { return rests_; }
+
+ private:
+  void run(std::chrono::seconds rest) {
+    pthread_setname_np(pthread_self(), "pt_nccl_watchdg");
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable never;
+    never.wait_for(lock, std::chrono::milliseconds(1));
+    rests_ = true;
+    std::this_thread::sleep_for(rest);
+    rests_ = false;
+  }
+
+  std::atomic<bool> rests_{false};
+  std::thread thread_;
+};
+
+TEST_P(Watchdogs, ThatHaveSeenAnErrorAreNotWaitedFor) {
+  const FailedWatchdog watchdog(std::chrono::seconds(2));
+  run(make_stream(), 150 * kMillisecond);
+  before_collectives();
+  call_operator();
+  EXPECT_TRUE(watchdog.rests());
+}
+
+// The last tests, since the end of the program is that of all.
 TEST_P(Watchdogs, SeeEverythingAtTheEndOfTheProgram) {
   Watchdog watchdog(work(150 * kMillisecond).second);
   tidemark_device_program_ends();
   EXPECT_TRUE(watchdog.has_seen());
 }
+
+TEST_P(Watchdogs, ThatHaveSeenAnErrorAreShortAtTheEndOfTheProgram) {
+  const FailedWatchdog watchdog(std::chrono::hours(1));
+  tidemark_device_program_ends();
+  EXPECT_TRUE(watchdog.rests());
+}  // the destructor waits for its end
 
 INSTANTIATE_TEST_SUITE_P(, Watchdogs, kSchedules, schedule_name);
 
