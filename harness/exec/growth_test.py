@@ -1,4 +1,4 @@
-"""Memory that grows only in every n-th step, in a program that also keeps memory without growing."""
+"""Memory that grows only in every n-th step, in a program that also keeps memory without growing; and blocks that give way to larger ones."""
 import random
 
 from testing.said import FOLDER, python
@@ -48,4 +48,40 @@ def test_every():
 def test_full():
     """An evaluation's result, and a ring of six tensors that is full."""
     said = python("EVERY, FIRST, AT = 0, 0, 0" + PROGRAM, "--report", FOLDER / "full").ends(0)
+    said.check("grows by" not in said.err, "nothing grows")
+
+
+LARGER = """
+from torch import nn
+model = nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+class Log:
+    pass
+log, seen = Log(), {"all": [torch.zeros(0, 256, device="cuda")]}
+log.history = seen["all"][0]
+before = None
+for step in range(STEPS):
+    rows = 512 * (1 + step * 5 % 7)
+    y = model(torch.ones(rows, 256, device="cuda"))
+    y.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    before = y.detach().clone()
+    if step % EVERY == 0 and WHERE == "attribute":
+        log.history = torch.cat([log.history, y[:512].detach()])
+    if step % EVERY == 0 and WHERE == "list":
+        seen["all"][0] = torch.cat([seen["all"][0], y[:512].detach()])
+"""
+
+
+def test_larger():
+    """torch.cat of what there was and something more, held in any way; outputs of batches of all lengths are none."""
+    for where, steps in ("attribute", 24), ("list", 300):
+        every = random.randint(1, 3)
+        said = python(f"EVERY, WHERE, STEPS = {every}, {where!r}, {steps}" + LARGER, "--report", FOLDER / where).ends(0)
+        often = {1: "a", 2: "every 2nd", 3: "every 3rd"}[every]
+        said.check(f"grows by 512 KiB {often} step since step " in said.err, often)
+        said.check(": 512 KiB as 1 block gives way to a larger one, other, <module> <string>:" in said.err, "how it grows")
+        said.check({"attribute": "; held by `log` in <module>", "list": "; held by `seen` in <module>"}[where] in said.err, "which object holds it")
+    said = python("EVERY, WHERE, STEPS = 1, None, 40" + LARGER, "--report", FOLDER / "lengths").ends(0)
     said.check("grows by" not in said.err, "nothing grows")

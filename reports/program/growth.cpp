@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::size_t kFewest = 3;  // steps that show a growth
 constexpr std::size_t kYoung = 2;   // last steps, of which something may be kept for the next
+// Steps in which blocks gave way to larger ones, until that is a growth: by the same each time, and
+// by any number of bytes, as outputs for batches of all lengths do a few times in a row.
+constexpr std::size_t kFewestAlike = 4, kFewestLarger = 8;
 
 struct Steps {
   std::string unit;
@@ -71,6 +74,7 @@ struct Left {
   std::map<Holder, std::int64_t> held;  // bytes by what holds them
   std::vector<std::size_t> grown;       // steps, the last of them at equal distances
   std::int64_t every = 0;               // these distances; 0: it does not grow
+  bool replaced = false;                // `bytes`: by how much its blocks gave way to larger ones
 
   explicit Left(std::size_t count)
       : bytes(count), blocks(count), filled(count), freed_bytes(count), freed_blocks(count) {}
@@ -96,7 +100,14 @@ struct Left {
     std::size_t first = grown.size() - 1;
     while (first > 0 && distance(first) == last) --first;
     grown.erase(grown.begin(), grown.begin() + static_cast<std::ptrdiff_t>(first));
-    if (grown.size() >= kFewest && is_more()) every = last;
+    if (grown.size() >= kFewest && is_more() && is_sure()) every = last;
+  }
+
+  bool is_sure() const {
+    return !replaced || grown.size() >= kFewestLarger ||
+           (grown.size() >= kFewestAlike &&
+            std::all_of(grown.end() - kFewestAlike, grown.end(),
+                        [&](std::size_t step) { return bytes[step] == last_bytes(); }));
   }
 
   /// The last two of `grown` and the steps between have left more behind than was freed: else it
@@ -147,6 +158,49 @@ Places left_by(const MemoryPicture& picture, const Steps& steps, std::size_t cou
   return all;
 }
 
+/// Places where blocks give way to larger ones: from the begin of a step to that of the next, bytes
+/// rise and blocks do not become more.
+Places larger_in(const MemoryPicture& picture, const Steps& steps) {
+  struct Alive {                                     // at the begin of each step
+    std::vector<std::int64_t> bytes, blocks, fresh;  // fresh: blocks of the step before
+    std::map<Holder, std::int64_t> held = {};
+  };
+  const auto index = [&](std::size_t moment) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(steps.begins, moment) -
+                                    steps.begins.begin());
+  };
+  const std::size_t count = steps.begins.size();
+  std::map<std::tuple<std::string, std::string, std::string>, Alive> all;
+  for (const MemoryPicture::Block& block : picture.blocks) {
+    const std::size_t from = index(block.from), until = index(block.until);
+    if (from == until) continue;
+    const MemoryPicture::Place& place = picture.places[block.place];
+    const std::vector<std::int64_t> none(count);
+    Alive& at = all.try_emplace({place.kind, without_numbers(place.module), place.site},
+                                Alive{none, none, none})
+                    .first->second;
+    ++at.fresh[from];
+    for (std::size_t step = from; step < until; ++step)
+      at.bytes[step] += block.bytes, ++at.blocks[step];
+    if (place.holder.is_known()) at.held[place.holder] += block.bytes;
+  }
+  Places out;
+  for (const auto& [key, at] : all) {
+    Left left(count - 1);
+    left.replaced = true;
+    left.part = std::apply([](const auto&... words) { return Part{words..., 0, 0}; }, key);
+    left.held = at.held;
+    for (std::size_t step = index(picture.whole_from); step + 1 < count; ++step) {
+      left.bytes[step] = std::max(at.bytes[step + 1] - at.bytes[step], std::int64_t{0});
+      left.blocks[step] = at.fresh[step + 1];
+      if (at.bytes[step + 1] < at.bytes[step] || at.blocks[step + 1] > at.blocks[step])
+        std::fill_n(left.bytes.begin(), step + 1, 0);
+    }
+    out.emplace(key, std::move(left));
+  }
+  return out;
+}
+
 /// Of a place that grows in each step: bytes and blocks of one of the steps that are alike.
 void share(Left& left, const std::vector<std::int64_t>& numbers) {
   for (const std::size_t step : left.grown) {
@@ -167,14 +221,20 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     left.judge(steps.numbers);
     if (left.every == 1) share(left, steps.numbers);
   }
-  std::erase_if(all, [](const auto& one) { return one.second.every == 0; });
+  const auto is_none = [](const auto& one) { return one.second.every == 0; };
+  std::erase_if(all, is_none);
+  Places larger = larger_in(picture, steps);
+  for (auto& [key, left] : larger) left.judge(steps.numbers);
+  std::erase_if(larger, is_none);
+  all.merge(larger);
   if (all.empty()) return {};
   std::vector<const Left*> parts;
   for (const auto& [key, left] : all) parts.push_back(&left);
   std::ranges::stable_sort(parts, std::greater(), &Left::rate);
   const Left& most = *parts.front();
-  StepGrowth out{
-      picture.where, picture.device, steps.unit, most.every, 0, 0, 0, 0, 0, 0, {}, {}, {}};
+  StepGrowth out;
+  out.where = picture.where, out.device = picture.device;
+  out.unit = steps.unit, out.every = most.every;
   std::vector<std::int64_t> sums(most.grown.size()), filled(most.grown.size());  // the last first
   double rate = 0, fill_rate = 0;
   for (const Left* left : parts) {
@@ -183,6 +243,7 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     out.parts.back().bytes = left->last_bytes(), out.parts.back().count = blocks;
     out.holders.push_back(left->holder());
     out.each.push_back(left->every);
+    out.replaced.push_back(left->replaced);
     if (left->every != most.every) out.every = 0;
     rate += left->rate();
     fill_rate +=
@@ -238,9 +299,12 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   for (std::size_t i = 0; i < std::min(kMost, growth.parts.size()); ++i) {
     const Part& part = growth.parts[i];
     const std::string often = growth.every == 0 ? " " + how_often(growth.each[i], growth.unit) : "";
-    places.push_back(fmt::format("{}{} in {}, {}{}{}", bytes_text(part.bytes), often,
-                                 plural(part.count, "block"), part.kind, module_text(part.module),
-                                 part.site.empty() ? "" : ", " + part.site));
+    const char* one_or_more =
+        part.count == 1 ? " gives way to a larger one" : " give way to larger ones";
+    places.push_back(fmt::format(
+        "{}{} {} {}{}, {}{}{}", bytes_text(part.bytes), often, growth.replaced[i] ? "as" : "in",
+        plural(part.count, "block"), growth.replaced[i] ? one_or_more : "", part.kind,
+        module_text(part.module), part.site.empty() ? "" : ", " + part.site));
   }
   if (growth.parts.size() > kMost)
     places.push_back(fmt::format("{} more", growth.parts.size() - kMost));
@@ -252,6 +316,8 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   out += held_by(growth, kMost);
   if (std::ranges::all_of(growth.holders, &Holder::is_cycle))
     return out;  // it is freed now and then
+  if (std::ranges::find(growth.replaced, true) != growth.replaced.end())
+    return out;  // a block needs as much again while it gives way, and leaves a gap
   if (capacity <= growth.reserved || growth.filled == 0) return out;
   const std::int64_t times = (capacity - growth.reserved) / growth.filled + 1;
   const std::int64_t full = growth.last + times * std::max<std::int64_t>(growth.every, 1);

@@ -179,12 +179,54 @@ TEST(Growth, ThatHasEndedIsNone) {
   EXPECT_FALSE(growth_of(p.picture)) << "the 13th step has left nothing";
 }
 
+// torch.cat of what there was and something more.
+TEST(Growth, OfABlockThatGivesWayToALargerOne) {
+  for (const std::size_t every : {1u, 2u, 5u}) {
+    Program p(7 * every);
+    for (std::size_t step = 0; step < 7 * every; step += every)
+      p.block(step, static_cast<std::int64_t>(step / every + 1) * kMiB, every);
+    const auto growth = growth_of(p.picture);
+    ASSERT_TRUE(growth) << every;
+    const std::string often = every == 1 ? "a" : every == 2 ? "every 2nd" : "every 5th";
+    EXPECT_THAT(
+        growth_text(*growth, 3000 * kMiB),
+        HasSubstr("grows by 1 MiB " + often + " step since step " + std::to_string(every + 1) +
+                  ": 1 MiB as 1 block gives "
+                  "way to a larger one, activations, module layers.*.up, evaluate "
+                  "leak.py:8; what holds them is not known"));
+    EXPECT_THAT(growth_text(*growth, 3000 * kMiB), Not(HasSubstr("full")));
+  }
+}
+
+// Outputs that are kept until the next step, of batches of several lengths.
+TEST(Growth, OfBlocksThatHappenToBeLargerAFewTimesIsNone) {
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{4, 1, 2, 3, 5, 8, 13, 21},
+        {1, 2, 3, 4, 5, 6, 7, 6},
+        {8, 8, 8, 8, 8, 1, 2, 3}}) {
+    Program p(sizes.size() + 1);
+    for (std::size_t step = 0; step < sizes.size(); ++step) p.block(step, sizes[step] * kMiB, 1);
+    EXPECT_FALSE(growth_of(p.picture));
+  }
+}
+
+// Before that, steps are not in the record.
+TEST(Growth, OfBlocksThatGiveWayBeginsWhereTheRecordIsWhole) {
+  Program p(12);
+  p.picture.whole_from = 500;
+  for (std::size_t step = 0; step < 12; ++step)
+    if (step > 4) p.block(step, static_cast<std::int64_t>(step) * kMiB, 1);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_EQ(growth->since, 7);
+}
+
 TEST(Growth, OfARingOfBuffersIsNoneOnceItIsFull) {
   for (const std::size_t places : {3u, 4u, 7u})
     for (const std::size_t every : {1u, 2u, 5u}) {
       Program p((2 * places + 3) * every + 2);
       for (std::size_t step = 0; step < (2 * places + 3) * every + 2; step += every)
-        p.block(step, static_cast<std::int64_t>(step + 1) * kMiB, places * every);
+        p.block(step, static_cast<std::int64_t>(step * 5 % 7 + 1) * kMiB, places * every);
       EXPECT_FALSE(growth_of(p.picture)) << places << " places, every " << every;
     }
 }

@@ -18,7 +18,7 @@ class Searching(Exception):
 class Rising:
     def __init__(self):
         self.most, self.count, self.wanted = None, -1, RISES
-        self.before, self.made = {}, {}  # blocks: bytes by address
+        self.before, self.made, self.last = {}, {}, {}  # blocks: bytes by address
 
 
 class Growth:
@@ -71,10 +71,13 @@ class Growth:
             rising.before = self.blocks()
         elif rising.count == rising.wanted - 2:
             rising.made = {address: size for address, size in self.blocks().items() if address not in rising.before}
+        elif rising.count == rising.wanted - 1:
+            rising.last = self.blocks()
         elif rising.count == rising.wanted:
             rising.wanted *= 2
             alive = self.blocks()
-            self.name({address: size for address, size in rising.made.items() if address in alive})
+            left = {address: size for address, size in rising.made.items() if address in rising.last and address in alive}
+            self.name(left or {address: size for address, size in alive.items() if rising.last.get(address) != size})  # else blocks give way to larger ones
 
     def blocks(self):
         found = {}
