@@ -22,7 +22,8 @@ namespace tidemark::device {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr Ns kSleep = 100'000'000;                           // kWatchdogThreadSleepMillis of c10d
+constexpr Ns kSleep = 100'000'000;  // kWatchdogThreadSleepMillis of c10d
+constexpr Ns kSecond = 1'000'000'000, kMonitor = kSecond;
 constexpr auto kSignalAgain = std::chrono::milliseconds(1);  // a watchdog that was about to sleep
 constexpr auto kLongest = std::chrono::seconds(30);          // of a pass, before it is given up
 constexpr auto kRest = std::chrono::seconds(1);  // c10d's sleeps within a pass are far shorter
@@ -74,7 +75,7 @@ Watchdog::~Watchdog() {
   w.changed();
 }
 
-enum class Role { unknown, watchdog, other };
+enum class Role { unknown, watchdog, heartbeat, other };
 thread_local Role role = Role::unknown;
 // How far the clocks of this thread are ahead when they are next read. PyTorch's wheels wait for a
 // point of the steady clock on the system clock, and sleep again where the steady one is not there.
@@ -85,14 +86,16 @@ Watchdog* this_watchdog() {
   if (role == Role::unknown) {
     char name[16] = {};
     prctl(PR_GET_NAME, name);
-    role = std::string_view(name) == "pt_nccl_watchdg" ? Role::watchdog : Role::other;
-    if (role == Role::other && w.count > 0) {
+    role = std::string_view(name) == "pt_nccl_watchdg"   ? Role::watchdog
+           : std::string_view(name) == "pt_nccl_heartbt" ? Role::heartbeat
+                                                         : Role::other;
+    if (role != Role::watchdog && w.count > 0) {
       const std::lock_guard lock(w.mutex);
       std::erase(w.starting, pthread_self());
       w.changed();
     }
   }
-  if (role == Role::other) return nullptr;
+  if (role != Role::watchdog) return nullptr;
   thread_local Watchdog mine;
   return &mine;
 }
@@ -123,6 +126,18 @@ int sleep(Watchdog& self, pthread_cond_t* condition, clockid_t clock, const time
   self.begun = w.wanted;
   ahead = std::max<Ns>(ns_of(end) - read(clock), 0) + 1'000'000;
   return ETIMEDOUT;
+}
+
+/// A wait of another thread. c10d tells its monitor to end without the lock of what the monitor
+/// waits for: one that is about to wait misses that, and the end of the process then takes eight
+/// minutes. A monitor's wait therefore ends each second, as if by chance.
+template <class Wait>
+int wait_of_other(clockid_t clock, timespec end, Wait wait) {
+  const Ns soon = read(clock) + kMonitor;
+  if (role != Role::heartbeat || ns_of(end) <= soon) return wait(end);
+  end = {soon / kSecond, soon % kSecond};
+  const int woken = wait(end);
+  return woken == ETIMEDOUT ? 0 : woken;
 }
 
 void wait_for_passes(std::uint64_t news) {
@@ -226,7 +241,10 @@ EXPORTED int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* 
   static auto* const wait = tidemark::device::next<decltype(pthread_cond_timedwait)>(
       "pthread_cond_timedwait", "GLIBC_2.3.2");
   auto* const watchdog = tidemark::device::this_watchdog();
-  if (!watchdog) return wait(condition, mutex, end);
+  if (!watchdog)
+    return tidemark::device::wait_of_other(CLOCK_REALTIME, *end, [&](const timespec& until) {
+      return wait(condition, mutex, &until);
+    });
   return tidemark::device::sleep(*watchdog, condition, CLOCK_REALTIME, *end,
                                  [&] { return wait(condition, mutex, end); });
 }
@@ -236,7 +254,9 @@ EXPORTED int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* 
   static auto* const wait = tidemark::device::next<decltype(pthread_cond_clockwait)>(
       "pthread_cond_clockwait", "GLIBC_2.34");
   auto* const watchdog = tidemark::device::this_watchdog();
-  if (!watchdog) return wait(condition, mutex, clock, end);
+  if (!watchdog)
+    return tidemark::device::wait_of_other(
+        clock, *end, [&](const timespec& until) { return wait(condition, mutex, clock, &until); });
   return tidemark::device::sleep(*watchdog, condition, clock, *end,
                                  [&] { return wait(condition, mutex, clock, end); });
 }

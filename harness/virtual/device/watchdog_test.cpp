@@ -170,6 +170,25 @@ TEST_P(Watchdogs, ThatHaveSeenAnErrorAreNotWaitedFor) {
   EXPECT_TRUE(watchdog.rests());
 }
 
+// The notification that c10d's monitor misses when it has looked at `end` and does not wait yet.
+TEST(Monitor, EndsWithoutANotification) {
+  std::atomic<bool> waits{false}, end{false};
+  std::mutex mutex;
+  std::condition_variable condition;
+  std::thread monitor([&] {
+    pthread_setname_np(pthread_self(), "pt_nccl_heartbt");
+    std::unique_lock lock(mutex);
+    waits = true;
+    EXPECT_TRUE(condition.wait_for(lock, std::chrono::hours(1), [&] { return end.load(); }));
+  });
+  while (!waits) std::this_thread::yield();
+  {
+    const std::lock_guard it_waits(mutex);
+    end = true;
+  }
+  monitor.join();
+}
+
 // The last tests, since the end of the program is that of all.
 TEST_P(Watchdogs, SeeEverythingAtTheEndOfTheProgram) {
   Watchdog watchdog(work(150 * kMillisecond).second);
