@@ -85,3 +85,23 @@ def test_larger():
         said.check({"attribute": "; held by `log` in <module>", "list": "; held by `seen` in <module>"}[where] in said.err, "which object holds it")
     said = python("EVERY, WHERE, STEPS = 1, None, 40" + LARGER, "--report", FOLDER / "lengths").ends(0)
     said.check("grows by" not in said.err, "nothing grows")
+
+
+def test_uneven():
+    """A list that grows now and then."""
+    said = python("""
+model = torch.nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+kept = []
+for step in range(60):
+    y = model(torch.ones(1024, 256, device="cuda"))
+    y.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if step * step % 7 < 2:
+        kept.append(y.detach().clone())
+""", "--report", FOLDER / "uneven").ends(0)
+    steps = [step for step in range(58) if step * step % 7 < 2]
+    mean = len(steps) * 1024 / (58 - steps[0])
+    said.check(f"grows by {mean:.1f} KiB a step on average since step 1: 1 MiB in {len(steps)} of 58 steps in 1 block, other, <module> <string>:" in said.err, "how often")
+    said.check("; held by `kept` in <module>" in said.err, "which object holds it")

@@ -22,6 +22,7 @@ constexpr std::size_t kYoung = 2;   // last steps, of which something may be kep
 // Steps in which blocks gave way to larger ones, until that is a growth: by the same each time, and
 // by any number of bytes, as outputs for batches of all lengths do a few times in a row.
 constexpr std::size_t kFewestAlike = 4, kFewestLarger = 8;
+constexpr std::size_t kFewestUneven = 8;  // steps that show a growth at unequal distances
 
 struct Steps {
   std::string unit;
@@ -66,6 +67,15 @@ Steps steps_of(const MemoryPicture& picture) {
   return out;
 }
 
+/// "a step", "every 5th step"; 0: places that differ.
+std::string how_often(std::int64_t every, const std::string& unit) {
+  if (every == 0) return fmt::format("a {} on average", unit);
+  if (every == 1) return "a " + unit;
+  const std::int64_t last = every % 100 / 10 == 1 ? 0 : every % 10;
+  const char* ending = last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
+  return fmt::format("every {}{} {}", every, ending, unit);
+}
+
 /// Bytes and blocks at one place that each step has left behind, and those of `kept` ones that it
 /// has freed: blocks that have outlived the steps for which something may be kept.
 struct Left {
@@ -73,8 +83,10 @@ struct Left {
   std::vector<std::int64_t> bytes, blocks, filled, freed_bytes, freed_blocks;  // filled: by blocks
   std::map<Holder, std::int64_t> held;  // bytes by what holds them
   std::vector<std::size_t> grown;       // steps, the last of them at equal distances
-  std::int64_t every = 0;               // these distances; 0: it does not grow
-  bool replaced = false;                // `bytes`: by how much its blocks gave way to larger ones
+  bool grows = false;
+  std::int64_t every = 0;  // these distances; 0: they are not equal, and `grown` is all steps
+  std::int64_t span = 1;   // then the steps from the first of them on
+  bool replaced = false;   // `bytes`: by how much its blocks gave way to larger ones
 
   explicit Left(std::size_t count)
       : bytes(count), blocks(count), filled(count), freed_bytes(count), freed_blocks(count) {}
@@ -84,7 +96,7 @@ struct Left {
     return std::ranges::max_element(held, {}, [](const auto& one) { return one.second; })->first;
   }
 
-  /// Sets `grown` and `every`. `numbers`: of the steps, and of the next one.
+  /// `numbers`: of the steps, and of the next one.
   void judge(const std::vector<std::int64_t>& numbers) {
     for (std::size_t step = 0; step < bytes.size(); ++step)
       if (bytes[step] > 0) grown.push_back(step);
@@ -96,11 +108,29 @@ struct Left {
                   : numbers[grown[i]] - numbers[grown[i - 1]];
     };
     const std::int64_t last = distance(grown.size() - 1);
-    if (!each && numbers[grown.back()] + last < numbers[bytes.size()]) return;  // it has ended
+    const bool ended = !each && numbers[grown.back()] + last < numbers[bytes.size()];
     std::size_t first = grown.size() - 1;
     while (first > 0 && distance(first) == last) --first;
+    const std::size_t alike = ended ? 0 : grown.size() - first;
+    if (alike < kFewest || 2 * alike < grown.size()) judge_uneven(numbers);
+    if (grows || alike < kFewest) return;
     grown.erase(grown.begin(), grown.begin() + static_cast<std::ptrdiff_t>(first));
-    if (grown.size() >= kFewest && is_more() && is_sure()) every = last;
+    grows = is_more() && is_sure();
+    every = last;
+  }
+
+  /// A growth at unequal distances goes on: a third of its steps lie in the second half, and the
+  /// last has not been longer ago than twice the longest pause. A cache that fills is none.
+  void judge_uneven(const std::vector<std::int64_t>& numbers) {
+    if (replaced || grown.size() < kFewestUneven) return;
+    std::vector<std::int64_t> at;
+    for (const std::size_t step : grown) at.push_back(numbers[step]);
+    const std::int64_t end = numbers[bytes.size()];
+    span = end - at.front();
+    const auto late = at.end() - std::ranges::upper_bound(at, at.front() + span / 2);
+    std::int64_t pause = 0;
+    for (std::size_t i = 1; i < at.size(); ++i) pause = std::max(pause, at[i] - at[i - 1]);
+    grows = 3 * late >= std::ssize(at) && end - at.back() <= 2 * pause && is_more();
   }
 
   bool is_sure() const {
@@ -122,7 +152,21 @@ struct Left {
   }
 
   std::int64_t last_bytes() const { return bytes[grown.back()]; }
-  double rate() const { return static_cast<double>(last_bytes()) / static_cast<double>(every); }
+  double rate() const { return a_step(bytes); }
+  double filled_rate() const { return a_step(filled); }
+
+  std::string often(const std::string& unit) const {
+    return every > 0 ? how_often(every, unit)
+                     : fmt::format("in {} of {} {}s", grown.size(), span, unit);
+  }
+
+ private:
+  double a_step(const std::vector<std::int64_t>& values) const {
+    if (every > 0) return static_cast<double>(values[grown.back()]) / static_cast<double>(every);
+    std::int64_t all = 0;
+    for (const std::size_t step : grown) all += values[step];
+    return static_cast<double>(all) / static_cast<double>(span);
+  }
 };
 
 using Places = std::map<std::tuple<std::string, std::string, std::string>, Left>;
@@ -221,7 +265,7 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     left.judge(steps.numbers);
     if (left.every == 1) share(left, steps.numbers);
   }
-  const auto is_none = [](const auto& one) { return one.second.every == 0; };
+  const auto is_none = [](const auto& one) { return !one.second.grows; };
   std::erase_if(all, is_none);
   Places larger = larger_in(picture, steps);
   for (auto& [key, left] : larger) left.judge(steps.numbers);
@@ -242,12 +286,11 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
     out.parts.push_back(left->part);
     out.parts.back().bytes = left->last_bytes(), out.parts.back().count = blocks;
     out.holders.push_back(left->holder());
-    out.each.push_back(left->every);
+    out.often.push_back(left->often(steps.unit));
     out.replaced.push_back(left->replaced);
     if (left->every != most.every) out.every = 0;
     rate += left->rate();
-    fill_rate +=
-        static_cast<double>(left->filled[left->grown.back()]) / static_cast<double>(left->every);
+    fill_rate += left->filled_rate();
     for (std::size_t i = 0; i < std::min(sums.size(), left->grown.size()); ++i) {
       const std::size_t step = left->grown[left->grown.size() - 1 - i];
       sums[i] += left->bytes[step], filled[i] += left->filled[step];
@@ -282,15 +325,6 @@ std::string held_by(const StepGrowth& growth, std::size_t most) {
   return fmt::format("; held by {}", fmt::join(names, ", and by "));
 }
 
-/// "a step", "every 5th step"; 0: places that differ.
-std::string how_often(std::int64_t every, const std::string& unit) {
-  if (every == 0) return fmt::format("a {} on average", unit);
-  if (every == 1) return "a " + unit;
-  const std::int64_t last = every % 100 / 10 == 1 ? 0 : every % 10;
-  const char* ending = last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
-  return fmt::format("every {}{} {}", every, ending, unit);
-}
-
 }  // namespace
 
 std::string growth_text(const StepGrowth& growth, Bytes capacity) {
@@ -298,7 +332,7 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   std::vector<std::string> places;
   for (std::size_t i = 0; i < std::min(kMost, growth.parts.size()); ++i) {
     const Part& part = growth.parts[i];
-    const std::string often = growth.every == 0 ? " " + how_often(growth.each[i], growth.unit) : "";
+    const std::string often = growth.every == 0 ? " " + growth.often[i] : "";
     const char* one_or_more =
         part.count == 1 ? " gives way to a larger one" : " give way to larger ones";
     places.push_back(fmt::format(

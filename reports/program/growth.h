@@ -18,7 +18,7 @@ struct StepGrowth {
   /// The word that is counted: "step" where optimizers end steps; without one "backward" or
   /// "forward", since each begins a step then.
   std::string unit;
-  std::int64_t every = 1;  // n; 0: parts differ
+  std::int64_t every = 1;  // n; 0: parts differ, or grow at unequal distances
   /// The first of them that grows, and the last that is compared (n above 1: that grows), from 1.
   std::int64_t since = 0, last = 0;
   std::int64_t least = 0, most = 0;  // bytes that one leaves behind; on average, if parts differ
@@ -27,7 +27,7 @@ struct StepGrowth {
   std::vector<Part> parts;           // of the last, those first that grow fastest
   /// What holds most of each part in the program, where it is known.
   std::vector<Holder> holders;
-  std::vector<std::int64_t> each;  // n of each part
+  std::vector<std::string> often;  // of each part: "a step", "every 5th step", "in 9 of 40 steps"
   std::vector<bool> replaced;      // of each part: its blocks give way to larger ones
   double rate() const {            // bytes a step
     return static_cast<double>(most) / static_cast<double>(every > 1 ? every : 1);
@@ -37,7 +37,8 @@ struct StepGrowth {
 /// A place grows if each step since some step, or every n-th, has left blocks of it behind that are
 /// alive when the last step begins, and more than were freed there meanwhile: blocks that had been
 /// alive for more than two steps. The last two steps do not count, since a step may keep something
-/// for the next. None without three steps that grow, or if another n-th step has gone by without.
+/// for the next. None without three steps that grow, or if another n-th step has gone by without;
+/// at unequal distances, without eight of them that go on until the end.
 /// So does one where blocks give way to larger ones (torch.cat): at the begins of steps more bytes
 /// are alive each time, in no more blocks, by the same amount four times or by any eight times.
 /// `picture`: with all its moments.

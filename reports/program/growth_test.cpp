@@ -160,6 +160,42 @@ TEST(Growth, OfEveryThirdStep) {
   EXPECT_THAT(text, HasSubstr("full in step 69"));
 }
 
+// 12 MiB in the 40 steps from the third to the 42nd; the last two are not compared.
+TEST(Growth, AtUnequalDistancesIsAnAverage) {
+  Program p(44);
+  for (const std::size_t step : {2u, 3u, 7u, 12u, 14u, 21u, 25u, 30u, 33u, 34u, 38u, 41u})
+    p.block(step, kMiB, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  // 307.2 KiB a step: 1,880 MiB more in 6,267 steps, the first of them the 43rd.
+  EXPECT_THAT(
+      growth_text(*growth, 3000 * kMiB),
+      testing::AllOf(HasSubstr("grows by 307.2 KiB a step on average since step 3: 1 MiB in "
+                               "12 of 40 steps in 1 block, activations, module"),
+                     HasSubstr("full in step 6309")));
+}
+
+// The steps 0, 1 and 6 of every seven, the last three of them in a row.
+TEST(Growth, AtUnequalDistancesThatHappenToBeEqualAtTheEndIsAnAverageToo) {
+  Program p(60);
+  for (std::size_t step = 0; step < 58; ++step)
+    if (step * step % 7 < 2) p.block(step, kMiB, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 0), HasSubstr("since step 1: 1 MiB in 26 of 58 steps"));
+}
+
+TEST(Growth, AtUnequalDistancesThatHasEndedOrFillsACacheIsNone) {
+  for (const std::vector<std::size_t>& steps :
+       {std::vector<std::size_t>{0, 1, 3, 4, 6, 7, 9, 10, 13},
+        {0, 1, 2, 4, 5, 7, 10, 15, 22, 33},
+        {0, 5, 11, 16, 22, 31, 38}}) {
+    Program p(44);
+    for (const std::size_t step : steps) p.block(step, kMiB, 99);
+    EXPECT_FALSE(growth_of(p.picture));
+  }
+}
+
 TEST(Growth, OfPlacesThatGrowAtDifferentTimesIsAnAverage) {
   Program p(14);
   for (std::size_t step = 0; step < 14; ++step) {

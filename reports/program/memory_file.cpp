@@ -53,7 +53,7 @@ FIELDS(Holder, name, is_cycle)
 FIELDS(Picture::Place, kind, module, site, file, line, source, holder)
 FIELDS(Picture::Phase, name, step, from, to)
 FIELDS(StepGrowth, where, device, unit, every, since, last, least, most, filled, reserved, parts,
-       holders, each, replaced)
+       holders, often, replaced)
 
 // There are hundreds of thousands of blocks.
 void to_json(nlohmann::json& to, const Picture::Block& from) {
