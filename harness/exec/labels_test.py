@@ -241,3 +241,34 @@ block = torch.empty(64 << 20, device="cuda")
     parameters, lines = alive(said, "parameters")
     said.check(parameters == 5 * 4 * MIB and "8,388,608 in 2 blocks, *, bring <string>:7" in lines, f"{parameters} bytes: {lines}")
     said.check(re.search(r"^alive at the program's end, .* parameters 20,971,520", said.err, re.M), "all variables")
+
+
+def test_copies():
+    """Parameters and buffers of modules that are never called: a copy (a moving average), one that was loaded, and those that were built on the GPU."""
+    program = """
+import copy, io
+from torch import nn
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(1024, 1024, device="cuda"))
+        self.register_parameter(name="more", param=nn.Parameter(torch.zeros(1024, 1024, device="cuda")))
+        self.register_parameter("none", None)
+        self.register_buffer("seen", tensor=torch.zeros(1024, 2048, device="cuda"), persistent=False)
+    def forward(self, x):
+        return x @ self.table
+model, built = nn.Sequential(Own()), Own()
+average = copy.deepcopy(model)
+file = io.BytesIO()
+torch.save(built, file)
+file.seek(0)
+loaded = torch.load(file, weights_only=False)
+with torch.no_grad():
+    model(torch.ones(8, 1024, device="cuda"))
+block = torch.empty(64 << 20, device="cuda")
+"""
+    said = python(program, "--report", FOLDER / "copies").ends(0)
+    for kind in "parameters", "buffers":
+        size, lines = alive(said, kind)
+        said.check(size == 4 * 8 * MIB, f"{kind}: {size} bytes: {lines}")
+        said.check(re.search(rf"^alive at the program's end, .*[( ]{kind} 33,554,432[,)]", said.err, re.M), "all variables")

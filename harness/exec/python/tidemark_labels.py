@@ -82,6 +82,7 @@ class Labels:
         layer.tidemark_record_builtin(b"tensor_types")(tensor, getattr(tensor, "_cdata", 0), torch.Tensor, torch.nn.Parameter)
         self.follow_modules()
         self.follow_moves()
+        self.follow_copies()
         optimizer = importlib.import_module("torch.optim.optimizer")
         self.phases.follow(self.after_backward)
         optimizer.register_optimizer_step_pre_hook(self.before_step)
@@ -116,9 +117,7 @@ class Labels:
         @functools.wraps(apply)
         def applied(module, *arguments, **keywords):
             moved = apply(module, *arguments, **keywords)
-            path = self.modules.get(id(module))
-            for kind, tensors in (b"parameters", module._parameters), (b"buffers", module._buffers):
-                self.label(kind, [b"" if path is None else path + b"." * bool(path) + name.encode() for name in tensors], list(tensors.values()))
+            self.label_own(module)
             gradients = [None if one is None else one.grad for one in module._parameters.values()]
             if any(one is not None for one in gradients):
                 self.label(b"gradients", [b""] * len(gradients), gradients)
@@ -126,6 +125,37 @@ class Labels:
 
         leave_alone(self.torch, applied.__code__)
         self.torch.nn.Module._apply = applied
+
+    def follow_copies(self):
+        """What a module has that is copied (a moving average of the weights), loaded, or built on the GPU, also if it is never called."""
+        module_type = self.torch.nn.Module
+        restore = module_type.__setstate__
+
+        @functools.wraps(restore)
+        def restored(module, state):
+            restore(module, state)
+            self.label_own(module)
+
+        def follow(register, kind, of):
+            @functools.wraps(register)
+            def registered(module, *arguments, **keywords):
+                register(module, *arguments, **keywords)
+                if id(module) not in self.modules:
+                    self.label(kind, [b""], [getattr(module, of).get(arguments[0] if arguments else keywords["name"])])
+
+            return registered
+
+        module_type.__setstate__ = restored
+        module_type.register_parameter = follow(module_type.register_parameter, b"parameters", "_parameters")
+        module_type.register_buffer = follow(module_type.register_buffer, b"buffers", "_buffers")
+        for function in restored, module_type.register_parameter, module_type.register_buffer:
+            leave_alone(self.torch, function.__code__)
+
+    def label_own(self, module):
+        """The parameters and buffers of this module alone."""
+        path = self.modules.get(id(module))
+        for kind, tensors in (b"parameters", module._parameters), (b"buffers", module._buffers):
+            self.label(kind, [b"" if path is None else path + b"." * bool(path) + name.encode() for name in tensors], list(tensors.values()))
 
     def begin(self, module, outermost):
         """A module runs that is the outermost one of its thread, or that has no path."""
