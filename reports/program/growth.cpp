@@ -207,22 +207,21 @@ Places left_by(const MemoryPicture& picture, const Steps& steps, std::size_t cou
 Places larger_in(const MemoryPicture& picture, const Steps& steps) {
   struct Alive {                                     // at the begin of each step
     std::vector<std::int64_t> bytes, blocks, fresh;  // fresh: blocks of the step before
-    std::map<Holder, std::int64_t> held = {};
+    std::map<Holder, std::int64_t> held;
   };
   const auto index = [&](std::size_t moment) {
     return static_cast<std::size_t>(std::ranges::lower_bound(steps.begins, moment) -
                                     steps.begins.begin());
   };
-  const std::size_t count = steps.begins.size();
+  const std::size_t count = steps.begins.size(), first = index(picture.whole_from);
+  const std::vector<std::int64_t> none(count);
   std::map<std::tuple<std::string, std::string, std::string>, Alive> all;
   for (const MemoryPicture::Block& block : picture.blocks) {
-    const std::size_t from = index(block.from), until = index(block.until);
-    if (from == until) continue;
+    const std::size_t from = std::max(index(block.from), first), until = index(block.until);
+    if (from >= until) continue;
     const MemoryPicture::Place& place = picture.places[block.place];
-    const std::vector<std::int64_t> none(count);
-    Alive& at = all.try_emplace({place.kind, without_numbers(place.module), place.site},
-                                Alive{none, none, none})
-                    .first->second;
+    Alive& at = all[{place.kind, without_numbers(place.module), place.site}];
+    if (at.bytes.empty()) at.bytes = at.blocks = at.fresh = none;
     ++at.fresh[from];
     for (std::size_t step = from; step < until; ++step)
       at.bytes[step] += block.bytes, ++at.blocks[step];
@@ -234,11 +233,13 @@ Places larger_in(const MemoryPicture& picture, const Steps& steps) {
     left.replaced = true;
     left.part = std::apply([](const auto&... words) { return Part{words..., 0, 0}; }, key);
     left.held = at.held;
-    for (std::size_t step = index(picture.whole_from); step + 1 < count; ++step) {
-      left.bytes[step] = std::max(at.bytes[step + 1] - at.bytes[step], std::int64_t{0});
-      left.blocks[step] = at.fresh[step + 1];
+    std::size_t since = first;  // from the last fall on, or the last block that was not there
+    for (std::size_t step = first; step + 1 < count; ++step)
       if (at.bytes[step + 1] < at.bytes[step] || at.blocks[step + 1] > at.blocks[step])
-        std::fill_n(left.bytes.begin(), step + 1, 0);
+        since = step + 1;
+    for (std::size_t step = since; step + 1 < count; ++step) {
+      left.bytes[step] = at.bytes[step + 1] - at.bytes[step];
+      left.blocks[step] = at.fresh[step + 1];
     }
     out.emplace(key, std::move(left));
   }
