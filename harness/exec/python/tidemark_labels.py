@@ -141,7 +141,7 @@ class Labels:
             def registered(module, *arguments, **keywords):
                 register(module, *arguments, **keywords)
                 if id(module) not in self.modules:
-                    self.label(kind, [b""], [getattr(module, of).get(arguments[0] if arguments else keywords["name"])])
+                    self.label(kind, [b""], [getattr(module, of)[arguments[0] if arguments else keywords["name"]]])
 
             return registered
 
@@ -154,7 +154,8 @@ class Labels:
     def label_own(self, module):
         """The parameters and buffers of this module alone."""
         path = self.modules.get(id(module))
-        for kind, tensors in (b"parameters", module._parameters), (b"buffers", module._buffers):
+        for kind, named in (b"parameters", module._parameters), (b"buffers", module._buffers):
+            tensors = dict(named.items())  # those of TorchScript are no dictionaries
             self.label(kind, [b"" if path is None else path + b"." * bool(path) + name.encode() for name in tensors], list(tensors.values()))
 
     def begin(self, module, outermost):
