@@ -244,8 +244,8 @@ block = torch.empty(64 << 20, device="cuda")
 
 
 def test_copies():
-    """Parameters and buffers of modules that are never called: a copy (a moving average), one that was loaded, one of TorchScript, and those that were built on
-    the GPU."""
+    """Parameters and buffers of modules that are never called: a copy (a moving average), one that was loaded, one of TorchScript, a lazy one (which has no
+    memory yet), and those that were built on the GPU."""
     program = """
 import copy, io
 from torch import nn
@@ -259,7 +259,7 @@ class Own(nn.Module):
     def forward(self, x):
         return x @ self.table
 model, built = nn.Sequential(Own()), Own()
-scripted = torch.jit.script(nn.BatchNorm1d(8)).cuda()
+scripted, lazy = torch.jit.script(nn.BatchNorm1d(8)).cuda(), nn.LazyLinear(8).cuda()
 average = copy.deepcopy(model)
 file = io.BytesIO()
 torch.save(built, file)

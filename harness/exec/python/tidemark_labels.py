@@ -1,5 +1,6 @@
 """What the record of a process's memory cannot know by itself (../../virtual/recorder/recorder.h): the module that runs, the names of parameters,
 buffers and optimizer state, and the phases of a training step."""
+import contextlib
 import functools
 import importlib
 import threading
@@ -204,13 +205,13 @@ class Labels:
             at += 1
 
     def addresses(self, value):
-        """Where a value that is no plain tensor lies on a GPU."""
-        for tensor in plain_tensors(self.torch, value):
-            try:
-                if tensor.is_cuda and (address := tensor.data_ptr()):
-                    yield address
-            except (RuntimeError, NotImplementedError):
-                continue  # a tensor without memory
+        """Where a value that is no plain tensor lies on a GPU. A tensor without memory raises what its class likes, which the program must not see."""
+        found = []
+        with contextlib.suppress(Exception):
+            for tensor in plain_tensors(self.torch, value):
+                with contextlib.suppress(Exception):
+                    found += [tensor.data_ptr()] if tensor.is_cuda else []
+        return filter(None, found)
 
     def name(self, parameter, path=None):
         """The name of a parameter: its path below the outermost module, or its type and shape."""
