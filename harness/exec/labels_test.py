@@ -274,3 +274,24 @@ block = torch.empty(64 << 20, device="cuda")
         size, lines = alive(said, kind)
         said.check(size == 4 * 8 * MIB + of_script, f"{kind}: {size} bytes: {lines}")
         said.check(re.search(rf"^alive at the program's end, .*[( ]{kind} {size:,}[,)]", said.err, re.M), "all variables")
+
+
+def test_swaps():
+    """torch.utils.swap_tensors, with which Module.double changes parameters in place, takes no tensor to which something has a weak reference."""
+    program = """
+from torch import nn
+model = nn.Sequential(nn.Linear(1024, 1024, bias=False)).cuda()
+x = torch.ones(8, 1024, device="cuda")
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+model(x).sum().backward()
+optimizer.step()
+torch.__future__.set_swap_module_params_on_conversion(True)
+model.double()
+model(x.double()).sum().backward()
+optimizer.step()
+block = torch.empty(64 << 20, device="cuda")
+"""
+    said = python(program, "--report", FOLDER / "swaps").ends(0)
+    for kind in "parameters", "gradients":
+        size, lines = alive(said, kind)
+        said.check(size == 8 * MIB, f"{kind}: {size} bytes: {lines}")

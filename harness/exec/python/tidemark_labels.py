@@ -84,6 +84,7 @@ class Labels:
         self.follow_modules()
         self.follow_moves()
         self.follow_copies()
+        self.follow_swaps()
         optimizer = importlib.import_module("torch.optim.optimizer")
         self.phases.follow(self.after_backward)
         optimizer.register_optimizer_step_pre_hook(self.before_step)
@@ -151,6 +152,21 @@ class Labels:
         module_type.register_buffer = follow(module_type.register_buffer, b"buffers", "_buffers")
         for function in restored, module_type.register_parameter, module_type.register_buffer:
             leave_alone(self.torch, function.__code__)
+
+    def follow_swaps(self):
+        """PyTorch swaps no tensors to which there are weak references, as those of the names."""
+        swap = self.torch.utils.swap_tensors
+
+        @functools.wraps(swap)
+        def swapped(t1, t2):
+            names = [(one, self.names.pop(id(one), (None, b""))[1]) for one in (t1, t2)]
+            try:
+                return swap(t1, t2)
+            finally:
+                self.names.update({id(one): (weakref.ref(one), name) for one, name in names if name})
+
+        leave_alone(self.torch, swapped.__code__)
+        self.torch.utils.swap_tensors = swapped
 
     def label_own(self, module):
         """The parameters and buffers of this module alone."""
