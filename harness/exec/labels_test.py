@@ -295,3 +295,24 @@ block = torch.empty(64 << 20, device="cuda")
     for kind in "parameters", "gradients":
         size, lines = alive(said, kind)
         said.check(size == 8 * MIB, f"{kind}: {size} bytes: {lines}")
+
+
+def test_hooks_of_backward():
+    """What FSDP gathers in a hook, before a node runs, is at the line that calls the backward: autograd's threads have no line of the program's."""
+    program = """
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+model = nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)).cuda()
+for layer in model:
+    fully_shard(layer)
+fully_shard(model)
+loss = model(torch.ones(8, 512, device="cuda")).sum()
+loss.backward()
+dist.destroy_process_group()
+"""
+    said = python(program, "--ranks", 2, "--report", FOLDER / "hooks").ends(0)
+    gathered, lines = alive(said, "sharding buffers")
+    said.check(gathered > 2 * MIB and "<module> <string>:13" in lines and ".py:" not in lines, f"{gathered} bytes: {lines}")

@@ -91,8 +91,10 @@ Number Names::numbered(Number caller, const PythonPlace& place) {
   return stack->second;
 }
 
-Number Names::stack() {
+Number Names::stack(Number caller) {
   python_places(places_);
+  if (caller_ != caller) last_.clear();
+  caller_ = caller;
   // Most frames are those of the stack before.
   std::size_t same = 0;
   while (same < last_.size() && same < places_.size() &&
@@ -101,7 +103,7 @@ Number Names::stack() {
   last_.resize(same);
   for (std::size_t i = same; i < places_.size(); ++i) {
     const PythonPlace& place = places_[places_.size() - 1 - i];
-    last_.push_back({place, pushed(last_.empty() ? 0 : last_.back().stack, place)});
+    last_.push_back({place, pushed(last_.empty() ? caller : last_.back().stack, place)});
   }
   return last_.empty() ? 0 : last_.back().stack;
 }

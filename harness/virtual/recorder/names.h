@@ -36,8 +36,8 @@ class Names {
   explicit Names(std::string& entries) : entries_(entries) {}
 
   Number string(std::string_view text);
-  /// The stack of the calling thread.
-  Number stack();
+  /// The stack of the calling thread, whose outermost frame `caller` has called; 0 if it has none.
+  Number stack(Number caller = 0);
   /// The innermost frame of the stack that was numbered last; its number is 0 if it had no frame.
   StackFrame innermost() const { return last_.empty() ? StackFrame{} : last_.back(); }
   /// Whether the stack that was numbered last has this frame, at this instruction.
@@ -73,6 +73,7 @@ class Names {
   std::unordered_map<Four, Number, Hash> nodes_;      // name, stack, module, within
   std::vector<PythonPlace> places_;
   std::vector<StackFrame> last_;  // outermost first
+  Number caller_ = 0;             // of the outermost one
 };
 
 }  // namespace tidemark::recorder

@@ -1,10 +1,12 @@
 #include "harness/virtual/recorder/state.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <string_view>
 
 #include "harness/virtual/recorder/backward.h"
 
@@ -20,6 +22,19 @@ std::int64_t now_us() {
 }
 
 std::string begun(Tag tag) { return {static_cast<char>(tag)}; }
+
+constexpr const char* kBackward = "backward";
+
+/// True in a thread of autograd's outside its nodes: a hook runs there (FSDP gathers parameters).
+/// A node has the place of its forward.
+bool hook_of_backward() {
+  thread_local const bool is_autograds = [] {
+    char name[16] = {};
+    prctl(PR_GET_NAME, name);
+    return std::string_view(name).starts_with("pt_autograd");
+  }();
+  return is_autograds && node_now() == 0;
+}
 
 }  // namespace
 
@@ -82,7 +97,7 @@ void State::on_event(const AllocatorEntry& entry) {
   const bool made = entry.action_ == Action::ALLOC || entry.action_ == Action::SEGMENT_ALLOC ||
                     entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
-  const Number stack = made ? names_.stack() : 0;
+  const Number stack = made ? names_.stack(hook_of_backward() ? backward_ : 0) : 0;
   std::string& out = event_;
   out.assign(1, static_cast<char>(Tag::event));
   put(out, static_cast<std::uint64_t>(entry.action_));
@@ -158,11 +173,11 @@ void State::show_phase() {
 std::int64_t State::phase(const std::string& name) {
   if (name == "optimizer") {
     stepped_ = has_optimizer_ = true;
-  } else if (name == "forward" || name == "backward") {
+  } else if (name == "forward" || name == kBackward) {
     // The first one after the optimizers of a step. Without an optimizer every outermost forward
     // may be that of a repetition; ranges of the program's own may lie around it.
     const auto inside = [](const std::string& open) {
-      return open == "forward" || open == "backward" || open == "optimizer";
+      return open == "forward" || open == kBackward || open == "optimizer";
     };
     const bool again =
         !has_optimizer_ && name == "forward" && std::none_of(open_.begin(), open_.end(), inside);
@@ -171,6 +186,7 @@ std::int64_t State::phase(const std::string& name) {
     if (history && (stepped_ || again)) begin_step();
     stepped_ = false;
   }
+  if (history && name == kBackward) backward_ = names_.stack();
   open_.push_back(name);
   show_phase();
   write_phase(Tag::phase, name);
@@ -181,6 +197,7 @@ void State::phase_end(const std::string& name) {
   const auto innermost = std::find(open_.rbegin(), open_.rend(), name);
   if (innermost == open_.rend()) return;
   open_.erase(std::next(innermost).base());
+  if (name == kBackward) backward_ = 0;
   show_phase();
   write_phase(Tag::phase_end, name);
 }

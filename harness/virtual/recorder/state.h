@@ -65,6 +65,7 @@ class State : public Follower {
   bool stepped_ = false, has_optimizer_ = false, failed_ = false;
   const bool bounded_;
   std::vector<std::string> open_;  // phases, the innermost last
+  Number backward_ = 0;            // the stack that called the backward that runs
   std::map<std::uint64_t, std::pair<std::string, std::string>> labels_;  // kind, name
 };
 
