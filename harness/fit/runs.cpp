@@ -179,11 +179,19 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
   }
   const auto is_late = [&](std::size_t i) { return fs::exists(notes / fmt::format("{}.late", i)); };
   const auto take = [&](std::size_t i) {
-    FitRun run = read_run(wanted[i].values, places[i].folder);
+    FitRun run;
+    run.values = wanted[i].values;
+    bool idle = false;
+    try {
+      run = read_run(wanted[i].values, places[i].folder);
+      idle = !run.stepped;
+    } catch (const std::exception&) {
+      if (!is_late(i)) throw;  // else it had no time for its report either
+    }
     if (is_late(i)) {  // how far it comes in that time is another matter each time
       run.exit_code = 0;
       run.unknown = fmt::format("a run had not ended after {} s{}, and was ended (--limit)",
-                                fit_.limit, run.stepped ? "" : " and had made no step");
+                                fit_.limit, idle ? " and had made no step" : "");
     }
     run.gpu = wanted[i].gpu, run.capacity = wanted[i].capacity, run.room = wanted[i].room;
     return run;
