@@ -313,6 +313,6 @@ loss = model(torch.ones(8, 512, device="cuda")).sum()
 loss.backward()
 dist.destroy_process_group()
 """
-    said = python(program, "--ranks", 2, "--report", FOLDER / "hooks").ends(0)
+    said = python(program, "--ranks", 2, "--report", FOLDER / "gathered").ends(0)
     gathered, lines = alive(said, "sharding buffers")
     said.check(gathered > 2 * MIB and "<module> <string>:13" in lines and ".py:" not in lines, f"{gathered} bytes: {lines}")
