@@ -62,29 +62,38 @@ function(tidemark_test name)
     ENVIRONMENT "${TIDEMARK_TEST_ENVIRONMENT}")
 endfunction()
 
-# tidemark_pytest(PREFIX SCRIPT LAYER [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
-# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's.
+# tidemark_pytest(PREFIX SCRIPT LAYER [TOGETHER] [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
+# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's. With TOGETHER
+# they are one test of ctest, since they share what takes long, or are over sooner than pytest has started.
 function(tidemark_pytest prefix script layer)
-  cmake_parse_arguments(arg "" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(arg "TOGETHER" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${script})
   if(NOT arg_TESTS)
     file(STRINGS ${CMAKE_SOURCE_DIR}/${script} lines REGEX "^def test_")
     list(TRANSFORM lines REPLACE "^def test_([a-z0-9_]+).*" "\\1" OUTPUT_VARIABLE arg_TESTS)
   endif()
-  list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
-       TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
-  foreach(test ${arg_TESTS})
-    add_test(NAME ${prefix}${test}_test COMMAND ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider ${arg_WORDS} ${CMAKE_SOURCE_DIR}/${script}::test_${test})
-    set_tests_properties(${prefix}${test}_test PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS ${layer} ENVIRONMENT "${arg_ENVIRONMENT}"
-                         SKIP_REGULAR_EXPRESSION "1 skipped" ${arg_PROPERTIES})
-  endforeach()
+  set(environment ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
+                  TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS} ${arg_ENVIRONMENT})
+  set(command ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed ${arg_WORDS} ${CMAKE_SOURCE_DIR}/${script})
+  if(arg_TOGETHER)
+    add_test(NAME ${prefix}test COMMAND ${command})
+    set(tests ${prefix}test)
+  else()
+    set(tests)
+    foreach(test ${arg_TESTS})
+      add_test(NAME ${prefix}${test}_test COMMAND ${command}::test_${test})
+      list(APPEND tests ${prefix}${test}_test)
+    endforeach()
+  endif()
+  set_tests_properties(${tests} PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS ${layer} ENVIRONMENT "${environment}"
+                       SKIP_REGULAR_EXPRESSION "\n[0-9]+ skipped" ${arg_PROPERTIES}) # that is, all of them
 endfunction()
 
 # tidemark_script(NAME SCRIPT LAYER [ARGUMENTS ...] [ENVIRONMENT ...] [PROPERTIES ...])
 # A test in Python: SCRIPT of the source folder. PROPERTIES are CTest's.
 function(tidemark_script name script layer)
   cmake_parse_arguments(arg "" "" "ARGUMENTS;ENVIRONMENT;PROPERTIES" ${ARGN})
-  list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache)
+  list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/${script} ${arg_ARGUMENTS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS ${layer} ENVIRONMENT "${arg_ENVIRONMENT}" ${arg_PROPERTIES})
 endfunction()
