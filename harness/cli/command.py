@@ -1,19 +1,17 @@
-"""The command of sys.argv[1], started on the virtual device or as on a GPU (rehearsed) in an environment without TIDEMARK_ settings; cases that are
-quick; the reader of its reports; and a fixture."""
+"""The command of TIDEMARK_BIN, started on the virtual device or as on a GPU (rehearsed) in an environment without TIDEMARK_ settings; cases that are
+quick; and the reader of its reports."""
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
-import tempfile
-import unittest
 
-from checks import without_mpirun
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "reports"))
 from reading import read  # noqa: E402, F401
 
-BINARY = str(pathlib.Path(sys.argv[1]).resolve())
+BINARY = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
 CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
          "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
 
@@ -23,8 +21,32 @@ def environment(rehearsed=False, **more):
     return {**mine, **({"TIDEMARK_PLATFORM": "cuda"} if rehearsed else {}), **more}
 
 
-def run(*words, cwd, rehearsed=False, launcher=(), **more):
-    return subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more))
+def run(*words, cwd=None, rehearsed=False, launcher=(), **more):
+    return subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more), check=False)
+
+
+def tidemark(*words, **more):
+    """The words are parts of a line: one may be several words."""
+    return run(*shlex.split(" ".join(map(str, words))), **more)
+
+
+def passes(*words, **more):
+    done = tidemark(*words, **more)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    return done
+
+
+def refuses(code, says, *words, **more):
+    """A mistake is one line on stderr, and its exit code."""
+    done = tidemark(*words, **more)
+    seen = f"{words} {more}: exit code {done.returncode}: {done.stdout}{done.stderr}"
+    assert (done.returncode, without_mpirun(done.stderr).count("\n"), done.stdout) == (code, 1, ""), seen
+    assert says in done.stderr, seen
+
+
+def without_mpirun(stderr):
+    """What the ranks said, without what mpirun says of their exit codes; Open MPI 5 has no option for that."""
+    return re.sub(r"(?ms)^-{70,}\n.*?^-{70,}\n\n?", "", stderr)
 
 
 def environments():
@@ -49,30 +71,3 @@ def runs_scenarios(process):
         return os.path.basename(os.readlink(f"/proc/{process}/exe")) == "tidemark_scenarios"
     except OSError:  # it has ended
         return False
-
-
-class Commands(unittest.TestCase):
-    """Runs of the command in self.folder. Their words are parts of a line: one may be several words."""
-
-    def tidemark(self, *words, **more):
-        return run(*shlex.split(" ".join(map(str, words))), cwd=self.folder, **more)
-
-    def passes(self, *words, **more):
-        done = self.tidemark(*words, **more)
-        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr)
-        return done
-
-    def refuses(self, code, says, *words, **more):
-        """A mistake is one line on stderr, and its exit code."""
-        done = self.tidemark(*words, **more)
-        self.assertEqual((done.returncode, without_mpirun(done.stderr).count("\n"), done.stdout), (code, 1, ""), f"{words} {more}: {done.stderr}")
-        self.assertIn(says, done.stderr, f"{words} {more}")
-
-
-class InFolder(Commands):
-    """Each test has a folder of its own."""
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""fault_test.py TIDEMARK: one rank of three breaks off in every collective of a training step, in every way there is. Whatever it
+"""One rank of three breaks off in every collective of a training step, in every way there is. Whatever it
 does, the run ends on all ranks within the time-out, the report is written and says who stopped where and what the others waited
 in, and nothing is left behind: no process, no shared memory, no folder. Which collectives a step has is asked of a run."""
 import re
@@ -8,7 +7,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from checks import check, in_scratch
 from command import BINARY, environment, processes_of, read
 
 TIMEOUT = 2  # seconds that a rank waits for another
@@ -50,11 +48,10 @@ class Outcome:
         return f"{self.name}: code {self.code} after {self.seconds:.1f} s; {self.err.strip()[-300:]}; {[v['error'] for v in self.variants.values()]}"
 
     def ended(self, code):
-        check(self.code == code, f"{self.name}: exit code {code}", self)
-        check(self.seconds < TIMEOUT + MARGIN + self.sleeping, f"{self.name}: ends in time", self)
-        check(self.report is not None, f"{self.name}: writes report.json", self)
-        check(not self.left, f"{self.name}: leaves nothing behind, but {self.left}", self)
-        return self.report is not None
+        assert self.code == code, f"{self.name}: exit code {code}: {self}"
+        assert self.seconds < TIMEOUT + MARGIN + self.sleeping, f"{self.name}: ends in time: {self}"
+        assert self.report, f"{self.name}: writes report.json: {self}"
+        assert not self.left, f"{self.name}: leaves nothing behind, but {self.left}: {self}"
 
 
 def kinds(variant):
@@ -72,55 +69,54 @@ def dies(action, nth, what, patterns, words, position=0):
     """kill, exit and hang: the process or its time is gone, and the launching process writes the report. `position`: which
     call of a step it is, where that is known."""
     outcome = Outcome(f"{what}-{action}".replace(" ", "-"), patterns, f"rank={BROKEN} {nth} do={action}", *words)
-    if not outcome.ended(3):
-        return
+    outcome.ended(3)
     error = next(iter(outcome.variants.values()))["error"]
     for rank in range(RANKS):
         text = about(error, rank)
         begun = ", step 0, " in text and re.search(r"last operators \w", text)
         before = rank != BROKEN and text != "" and ", step" not in text  # that rank had not come so far when this one went
-        check(begun or before, f"{outcome.name}: knows where rank {rank} was", outcome)
+        assert begun or before, f"{outcome.name}: knows where rank {rank} was: {outcome}"
         if rank == BROKEN:
-            check("waiting in" not in text, f"{outcome.name}: rank {rank} waits for nobody", outcome)
-            check(position < 2 or re.search(f", after {CALL}", text), f"{outcome.name}: what rank {rank} did last", outcome)
+            assert "waiting in" not in text, f"{outcome.name}: rank {rank} waits for nobody: {outcome}"
+            assert position < 2 or re.search(f", after {CALL}", text), f"{outcome.name}: what rank {rank} did last: {outcome}"
         elif action == "hang" and position > 0:
-            check(re.search(rf"waiting in (?={CALL})[^(]*its call {position} \(", text), f"{outcome.name}: what rank {rank} waited in", outcome)
+            assert re.search(rf"waiting in (?={CALL})[^(]*its call {position} \(", text), f"{outcome.name}: what rank {rank} waited in: {outcome}"
     if action == "hang":  # the others ran into it, and said so in the end
-        check(f"rank {BROKEN} has not arrived" in error, f"{outcome.name}: who was waited for", outcome)
+        assert f"rank {BROKEN} has not arrived" in error, f"{outcome.name}: who was waited for: {outcome}"
     if action == "kill":
-        check("signal 9" in error, f"{outcome.name}: how it ended", outcome)
+        assert "signal 9" in error, f"{outcome.name}: how it ended: {outcome}"
 
 
 def breaks_off(action, plan, what):
     """throw and oom: an exception, once in each variant, in another call each time. The others notice, and every variant runs."""
     outcome = Outcome(what, STEP, ";".join(f"rank={BROKEN} nth={nth} do={action}" for nth, _ in plan), "--set", "layers=1")
-    if not outcome.ended(3):
-        return
-    check(len(outcome.variants) == len(STEP), f"{what}: every variant has run", outcome)
+    outcome.ended(3)
+    assert len(outcome.variants) == len(STEP), f"{what}: every variant has run: {outcome}"
     says = "injected fault in" if action == "throw" else "CUDA out of memory. Tried to allocate 1048576.00 GiB"
     for (_, position), (name, variant) in zip(plan, outcome.variants.items()):
         error = variant["error"]
-        check(f"rank {BROKEN}: {says}" in error and "the warm-up" not in error, f"{what}: {name} breaks off in call {position}", error)
+        assert f"rank {BROKEN}: {says}" in error and "the warm-up" not in error, f"{what}: {name} breaks off in call {position}: {error}"
         after = re.search(rf"rank {BROKEN}: [^\[]*\[in fsdp_prefetch/smoke/instant {name}, step 0(, after {CALL})?", error)
-        check(after and (position == 1 or after.group().endswith(f"its call {position - 1}")), f"{what}: {name}, where", error)
-        check(error.count("last operators ") == RANKS, f"{what}: {name}, the last operators of every rank", error)
+        assert after and (position == 1 or after.group().endswith(f"its call {position - 1}")), f"{what}: {name}, where: {error}"
+        assert error.count("last operators ") == RANKS, f"{what}: {name}, the last operators of every rank: {error}"
         for rank in range(RANKS):
             if rank != BROKEN:
                 text = re.search(rf"; rank {rank}: ([^\[]*)\[", error)
-                check(text and f"rank {BROKEN} has aborted the communicator while rank" in text.group(1) and re.search(
-                    r"waits for it in nccl\w+\(count \d+, .*\), (call|message) \d+ on communicator", text.group(1)), f"{what}: {name}, what rank {rank} waited in", error)
+                assert (text and f"rank {BROKEN} has aborted the communicator while rank" in text.group(1) and re.search(
+                    r"waits for it in nccl\w+\(count \d+, .*\), (call|message) \d+ on communicator", text.group(1))), \
+                    f"{what}: {name}, what rank {rank} waited in: {error}"
     if action == "oom":
         snapshots = sorted(p.name for p in (outcome.folder / "out" / "oom").iterdir())
-        check(snapshots == sorted(f"fsdp_prefetch-smoke-shapes-instant-{name}-rank{BROKEN}.pickle" for name in outcome.variants),
-              f"{what}: a snapshot of each moment", snapshots)
+        wanted = sorted(f"fsdp_prefetch-smoke-shapes-instant-{name}-rank{BROKEN}.pickle" for name in outcome.variants)
+        assert snapshots == wanted, f"{what}: a snapshot of each moment"
 
 
 def leader_hangs():
     """Rank 0 takes no message any more, however long what the others have to tell it is."""
     outcome = Outcome("leader-hangs", STEP[:1], "rank=0 call=all_gather nth=2 do=hang")
-    if outcome.ended(3):
-        error = next(iter(outcome.variants.values()))["error"]
-        check("rank 0 has not arrived at the end of the variant in time" in error, f"{outcome.name}: who was waited for", outcome)
+    outcome.ended(3)
+    error = next(iter(outcome.variants.values()))["error"]
+    assert "rank 0 has not arrived at the end of the variant in time" in error, f"{outcome.name}: who was waited for: {outcome}"
 
 
 def slows(calls):
@@ -128,11 +124,11 @@ def slows(calls):
     outcome = Outcome("slow", STEP[:1], plan, "--set", "layers=1", timeout=60)
     outcome.sleeping = 2 * len(calls)
     outcome.ended(0)
-    check(outcome.seconds > 2 * len(calls), "slow: it was", outcome)
+    assert outcome.seconds > 2 * len(calls), f"slow: it was: {outcome}"
 
 
-def test(root):
-    Outcome.root, begin = root, time.monotonic()
+def test_fault(folder):
+    Outcome.root, begin = folder, time.monotonic()
     with ThreadPoolExecutor(3) as pool:
         plain = pool.submit(Outcome, "default", STEP)
         small = pool.submit(Outcome, "one-layer", STEP, "", "--set", "layers=1")
@@ -167,7 +163,3 @@ def test(root):
     print(f"COUNTED {calls * 6} Faults: a rank throws, runs out of memory, is slow, hangs, is killed, exits, in each of the {calls} collectives of a step")
     print(f"COUNTED {3 * len(new)} Faults: a rank hangs, is killed, exits, in the other kinds of calls ({', '.join(new)})")
     print(f"{len(tasks) + 3} runs in {time.monotonic() - begin:.0f} s")
-
-
-if __name__ == "__main__":
-    in_scratch(test, "a fault ends the run on all ranks")

@@ -1,15 +1,12 @@
-#!/usr/bin/env python3
-"""Holds the virtual platform against what was recorded on GPUs: reports/measured/<profile>/run.json.xz, made by `tidemark gpu recording`.
-measured_test.py TIDEMARK FOLDER [--rehearsal]: 0 where every trace is equal, 1 where one is not, 77 where nothing was recorded.
-With --rehearsal recordings of a rehearsal count, which are none of hardware."""
+"""Holds the virtual platform against what was recorded on GPUs: reports/measured/<profile>/run.json.xz, made by `tidemark gpu recording`."""
 import json
 import lzma
-import pathlib
 import re
-import sys
 import tempfile
+from pathlib import Path
 
-from command import run
+import pytest
+from command import ROOT, passes, run
 
 
 def words_of(trial, schedules, variants, gpu, out):
@@ -28,7 +25,7 @@ def place(trace):
     return json.dumps([trace[name] for name in ("scenario", "size", "ranks", "mode", "steps", "seed", "params")])
 
 
-def check(recording, rehearsal):
+def faults(recording, rehearsal):
     """The lines that say what is wrong with it."""
     name = recording.parent.name
     data = json.loads(lzma.decompress(recording.read_bytes()))
@@ -46,13 +43,13 @@ def check(recording, rehearsal):
     wrong = []
     with tempfile.TemporaryDirectory() as scratch:
         for number, (trial, (mine, schedules, variants)) in enumerate(groups.items()):
-            out = pathlib.Path(scratch, str(number))
+            out = Path(scratch, str(number))
             words = words_of(mine[0], schedules, variants, name, out)
             made = run(*words, cwd=scratch)
             if made.returncode not in (0, 1):
                 return [f"{name}: {' '.join(map(str, words))}: exit {made.returncode}: {made.stderr.strip()[-300:]}"]
             # A trial is compared with its own part of the recording.
-            part = pathlib.Path(scratch, f"{number}.json")
+            part = Path(scratch, f"{number}.json")
             part.write_text(json.dumps({**data, "traces": mine}))
             held = run("compare", part, out, "--events", cwd=scratch)
             print(f"{name} {trial}: {held.stdout.strip().splitlines()[-1] if held.stdout else held.stderr.strip()}")
@@ -62,16 +59,44 @@ def check(recording, rehearsal):
     return wrong
 
 
-def main():
-    folder = pathlib.Path(sys.argv[2])
+def holds(folder, rehearsal=False):
+    """Every trace is equal. Recordings of a rehearsal, which are none of hardware, count where that is said."""
     recordings = sorted(folder.glob("*/run.json.xz"))
     if not recordings:
-        print(f"no recording in {folder.name}: not yet run on hardware")
-        return 77
-    wrong = [line for recording in recordings for line in check(recording, "--rehearsal" in sys.argv[3:])]
-    print("\n".join(wrong))
-    return 1 if wrong else 0
+        pytest.skip(f"no recording in {folder.name}: not yet run on hardware")
+    wrong = [line for recording in recordings for line in faults(recording, rehearsal)]
+    assert not wrong, "\n".join(wrong)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def test_runs():
+    holds(ROOT / "reports/measured")
+
+
+def test_changed_recording(capsys):
+    """A recording is held, and a changed one fails."""
+    passes("run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--steps", 2, "--mode", "shapes", "--schedule", "lagging",
+           "--gpu", "h200-141g", "--events", "--details", "none", "--history", "off", "--out", "run", rehearsed=True)
+    measured = Path("measured")
+    with pytest.raises(pytest.skip.Exception, match="no recording"):
+        holds(measured)
+    recording = measured / "h200-141g" / "run.json.xz"
+    recording.parent.mkdir(parents=True)
+    data = json.loads(passes("gpu", "recording", "run").stdout)
+
+    def keep(**changed):
+        recording.write_bytes(lzma.compress(json.dumps({**data, **changed}).encode()))
+
+    def fails(match, rehearsal=True):
+        with pytest.raises(AssertionError, match=match):
+            holds(measured, rehearsal)
+
+    keep()
+    fails("which is no GPU", rehearsal=False)
+    holds(measured, rehearsal=True)
+    assert "4 traces of " in capsys.readouterr().out
+    data["traces"][0]["variants"][0]["ranks"][0]["events"][1]["bytes"][3] += 512
+    keep()
+    fails(r"event \d+: ")
+    # Of another GPU: its multiprocessors decide temporaries, its memory does not.
+    keep(traces=[])
+    fails("holds no trace")

@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
-"""oom_test.py TIDEMARK: GPUs that hold just less than one rank of a pipeline needs at its peak. That variant fails with the
+"""GPUs that hold just less than one rank of a pipeline needs at its peak. That variant fails with the
 allocator's own message and leaves a snapshot of the moment; the other variants and trials go on."""
 import json
 import pickle
+from pathlib import Path
 
-from checks import in_scratch
 from command import read
 from command import run as run_command
 
@@ -13,9 +12,9 @@ RUN = ["run", "zero_bubble_detach/retained", "zero_bubble_detach/detach_outputs_
        "--steps", "2", "--ranks", "2", "--timeout", "60"]
 
 
-def run(folder, *words):
-    out = folder / "-".join(words).replace("/", "_")
-    done = run_command(*RUN, *words, "--out", out, cwd=folder, TIDEMARK_HISTORY="off")
+def run(*words):
+    out = Path("-".join(["run", *words]).replace("/", "_"))
+    done = run_command(*RUN, *words, "--out", out, TIDEMARK_HISTORY="off")
     return done, out, read(out)["trials"]
 
 
@@ -29,12 +28,12 @@ def check_snapshot(file, capacity):
     reserved = sum(segment["total_size"] for segment in snapshot["segments"])
     active = sum(block["size"] for segment in snapshot["segments"] for block in segment["blocks"] if block["state"] != "inactive")
     assert 0 < active <= reserved <= capacity < reserved + oom["size"] + GRANULE, (active, reserved, oom, capacity)
-    (device,) = json.loads(run_command("snapshot", "show", file, "--format", "json", cwd=file.parent).stdout)["devices"]
+    (device,) = json.loads(run_command("snapshot", "show", file, "--format", "json").stdout)["devices"]
     assert device["ooms"] == 1 and device["fragmentation"]["reserved"] == reserved, device
 
 
-def test(folder):
-    done, _, trials = run(folder, "--schedule", "instant")
+def test_oom():
+    done, _, trials = run("--schedule", "instant")
     assert done.returncode in (0, 1), done.stderr
     retained, fixed = trials[0]["variants"]
     needs = {rank["rank"]: (peak(rank, "active"), peak(rank, "reserved")) for rank in retained["ranks"]}
@@ -44,7 +43,7 @@ def test(folder):
     print(f"rank {worst} needs {needs[worst][0]} bytes, the others at most {max(spared)}: GPUs of {capacity}")
     assert max(spared) <= capacity, "the trial must need most on one rank alone"
 
-    done, out, trials = run(folder, "--schedule", "all", "--capacity", str(capacity))
+    done, out, trials = run("--schedule", "all", "--capacity", str(capacity))
     assert done.returncode == 3, done.stderr
     assert [trial["schedule"] for trial in trials] == ["instant", "calibrated", "lagging"], "the other trials go on"
     failed = trials[0]["variants"][0]
@@ -57,7 +56,3 @@ def test(folder):
     file = f"zero_bubble_detach-seed-shapes-instant-retained-rank{worst}.pickle"
     assert f"snapshot of that moment: oom/{file}" in error, error
     check_snapshot(out / "oom" / file, capacity)
-
-
-if __name__ == "__main__":
-    in_scratch(test, "COUNTED 1 Out of memory on one rank alone, just under its peak")

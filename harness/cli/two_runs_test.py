@@ -1,19 +1,15 @@
 """Two runs on four ranks, of the smoke suite or of the scenarios that are named, leave the same bytes in every file but for the object
 `run` (when, where, how long). The second one runs without address-space randomisation and with a
-larger environment, so host memory is laid out differently: no order may come from addresses.
-
-    python3 two_runs_test.py build/dev/tidemark [arguments of run ...]
-"""
+larger environment, so host memory is laid out differently: no order may come from addresses. TWO_RUNS_OF has other arguments of run."""
 import base64
 import gzip
 import json
+import os
 import re
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
-from command import run
+from command import passes
 
 DATA = re.compile(rb'<script type="text/plain" id="data">([^<]*)</script>')
 PROVENANCE = re.compile(rb'<dl class="provenance">.*?</dl>', re.S)
@@ -53,26 +49,17 @@ def differences(first, second):
     return different
 
 
-def main():
+def test_two_runs():
     fixed_layout = ["setarch", "-R"]
     if subprocess.run(fixed_layout + ["true"], stderr=subprocess.DEVNULL).returncode != 0:
         print("address-space randomisation cannot be turned off here: both runs have it")
         fixed_layout = []
-    with tempfile.TemporaryDirectory() as folder:
-        first, second = Path(folder, "first"), Path(folder, "second")
-        for out, launcher, more in ((first, [], {}), (second, fixed_layout, {"TWO_RUNS_FILLER": "x" * 5000})):
-            done = run("run", "--ranks", 4, *(sys.argv[2:] or ["--suite", "smoke"]), "--out", out, "--history", "off",
-                       cwd=folder, launcher=launcher, **more)
-            if done.returncode != 0:
-                sys.exit(f"exit code {done.returncode} of {' '.join(done.args)}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-        different = differences(first, second)
-        compared = files_of(first)
-        size = sum((first / name).stat().st_size for name in compared)
+    first, second = Path("first"), Path("second")
+    for out, launcher, more in ((first, [], {}), (second, fixed_layout, {"TWO_RUNS_FILLER": "x" * 5000})):
+        passes("run --ranks 4", os.environ.get("TWO_RUNS_OF", "--suite smoke"), "--out", out, "--history off", launcher=launcher, **more)
+    different = differences(first, second)
+    compared = files_of(first)
+    size = sum((first / name).stat().st_size for name in compared)
     print(f"{len(compared)} files, {size:,} bytes compared, {len(different)} differences")
-    for line in different:
-        print(line)
-    sys.exit(1 if different or len(compared) < 10 else 0)
-
-
-if __name__ == "__main__":
-    main()
+    assert not different, "\n".join(different)
+    assert len(compared) >= 10, compared

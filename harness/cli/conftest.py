@@ -1,0 +1,8 @@
+"""Each test runs in a folder of its own."""
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
