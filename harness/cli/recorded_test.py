@@ -1,34 +1,22 @@
-#!/usr/bin/env python3
-"""Holds the virtual platform against the recordings of real GPUs in reports/measured/*.json.gz.
-recorded_test.py TIDEMARK FOLDER replay
-    Every recording is replayed: the same segments, and every allocation where one segment layout explains it. Then bad input.
-recorded_test.py TIDEMARK FOLDER own SITE
-    Snapshots of programs that run on the platform (reports/snapshot/testing/random_program.py) are replayed: all segments and addresses. In
-    one with PyTorch's default stacks, `snapshot show` names the lines of the program and the nodes of autograd.
-recorded_test.py TIDEMARK FOLDER step SITE
-    The programs FOLDER/step.py and FOLDER/from_zero.py, run on the platform, make the events of the recordings, each in its place; SITE is
-    where torch lies.
-recorded_test.py TIDEMARK FOLDER ranks SITE
-    FOLDER/two_ranks.py, run by tidemark exec, has the figures of FOLDER/printed/two_ranks.json to the byte.
-recorded_test.py TIDEMARK FOLDER programs SITE
-    FOLDER/record.py, run by tidemark exec, makes the events and peaks of the recordings in FOLDER/h100-80g, of one GPU and of two ranks with NCCL.
-recorded_test.py TIDEMARK FOLDER asked SITE
-    FOLDER/asked.py on the platform: of each library, as many calls ask for the same bytes as on the GPU of FOLDER/h100-80g/asked.jsonl.xz as are known to.
-    77: this python3 cannot import the torch of SITE."""
+"""Holds the virtual platform against the recordings of real GPUs in reports/measured/*.json.gz. TORCH_SITE is the folder with torch."""
 import collections
 import gzip
 import json
 import lzma
 import os
-import pathlib
 import pickle
 import re
 import subprocess
 import sys
+from pathlib import Path
 
-from checks import check, in_scratch
+import pytest
+from command import BINARY, ROOT
 
-EVENTS = 118611  # of the recordings with a program in FOLDER
+FOLDER = ROOT / "reports/measured"
+RECORDINGS = sorted(FOLDER.glob("*.json.gz"))
+SITE = os.environ.get("TORCH_SITE", str(ROOT / ".deps/python"))
+EVENTS = 118611  # of the recordings with a program in reports/measured
 # Rules for addresses under which every allocation lies in its recorded place. Under the others the events are equal alone, but for the
 # forward pass, where one segment comes an event later.
 PLACED = {"medium": "wsl2", "windows": "wsl2:156,186", "wsl": "wsl2:80,96", "from": "linux"}
@@ -45,22 +33,25 @@ def run(*words, **more):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
 
 
-def replays(binary, recordings):
+def test_replay():
+    """Every recording is replayed: the same segments, and every allocation where one segment layout explains it."""
+    assert len(RECORDINGS) == 17
     events = 0
-    for recording in recordings:
-        done = run(binary, "snapshot", "replay", recording)
+    for recording in RECORDINGS:
+        done = run(BINARY, "snapshot", "replay", recording)
         print(done.stdout + done.stderr, end="")
         segments = re.search(r"segments: (none came or went, as recorded|all ([\d,]+) segment events? as recorded)", done.stdout)
         blocks = re.search(r"(\d+) of (\d+) allocations at the recorded address", done.stdout)
-        check(done.returncode == 0 and segments and blocks, f"{recording.name}: exit {done.returncode}")
-        if blocks and recording.name.split(".")[0] not in AMBIGUOUS:
-            check(blocks[1] == blocks[2], f"{recording.name}: {blocks[0]}")
-        events += int(segments[2].replace(",", "")) if segments and segments[2] else 0
-    print(f"{len(recordings)} recordings, {events} segment events")
+        assert done.returncode == 0 and segments and blocks, f"{recording.name}: exit {done.returncode}"
+        if recording.name.split(".")[0] not in AMBIGUOUS:
+            assert blocks[1] == blocks[2], f"{recording.name}: {blocks[0]}"
+        events += int((segments[2] or "0").replace(",", ""))
+    print(f"{len(RECORDINGS)} recordings, {events} segment events")
 
 
-def bad_input(binary, recordings, scratch):
-    with gzip.open(recordings[0]) as packed:
+def test_bad_input(tmp_path):
+    recording = next(one for one in RECORDINGS if one.name.startswith("linux"))
+    with gzip.open(recording) as packed:
         data = json.load(packed)
     event = {"action": "alloc", "addr": 0, "size": 512, "stream": 0}
     segment = {"address": 0, "total_size": 2 << 20, "stream": 0, "segment_type": "small", "blocks": [{"size": 2 << 20, "state": "inactive"}]}
@@ -69,7 +60,7 @@ def bad_input(binary, recordings, scratch):
         "cut": (pickle.dumps({"segments": [], "device_traces": []})[:-5], "f: "),
         "traceless": (pickle.dumps({"segments": [segment], "device_traces": []}), "has no trace: record with"),
         "devices": (pickle.dumps({"segments": [segment], "device_traces": [[event], [event]]}), "has the traces of devices 0 and 1: choose one with --device"),
-        "gzip": (recordings[0].read_bytes()[:-9], "damaged or cut off gzip"),
+        "gzip": (recording.read_bytes()[:-9], "damaged or cut off gzip"),
         "another": (pickle.dumps({"segments": [segment], "device_traces": [[event]]}), "allocates a block that is not there afterwards"),
         "unusual": (json.dumps({**data, "segments_at_end": [{"address": 0, "size": 3 << 20, "type": "large", "stream": 0,
                                                              "blocks": [[3 << 20, "inactive", 0]]}],
@@ -78,21 +69,20 @@ def bad_input(binary, recordings, scratch):
         "missing": (None, "cannot be read"),
     }
     for name, (contents, expected) in files.items():
-        path = scratch / name
+        path = tmp_path / name
         if contents is not None:
             path.write_bytes(contents)
-        for words in (["snapshot", "replay", path], ["compare", "--events", recordings[0], path]):
+        for words in (["snapshot", "replay", path], ["compare", "--events", recording, path]):
             if words[0] == "compare" and name in ("another", "unusual"):
                 continue  # a trace can be compared, whatever lay there before it
-            done = run(binary, *words)
+            done = run(BINARY, *words)
             lines = done.stderr.splitlines()
-            check(done.returncode == 2 and len(lines) == 1 and expected.replace("f: ", f"{path}: ") in lines[0],
-                  f"{' '.join(map(str, words))}: exit {done.returncode}: {done.stderr}")
+            assert done.returncode == 2 and len(lines) == 1 and expected.replace("f: ", f"{path}: ") in lines[0], f"{words}: exit {done.returncode}: {done.stderr}"
     # One that begins in the middle is replayed: the segments before it follow from those at its end.
     cut = {**data, "events": {key: column[len(column) // 2:] for key, column in data["events"].items()}}
-    (scratch / "middle").write_text(json.dumps(cut))
-    done = run(binary, "snapshot", "replay", scratch / "middle")
-    check(done.returncode == 0 and "segment events as recorded" in done.stdout, f"the second half: {done.stdout}{done.stderr}")
+    (tmp_path / "middle").write_text(json.dumps(cut))
+    done = run(BINARY, "snapshot", "replay", tmp_path / "middle")
+    assert done.returncode == 0 and "segment events as recorded" in done.stdout, f"the second half: {done.stdout}{done.stderr}"
     # A recording whose allocator did something else is told apart.
     sizes = data["events"]["size"]
     place = next(i for i, action in enumerate(data["events"]["action"]) if data["actions"][action] == "segment_alloc")
@@ -101,27 +91,27 @@ def bad_input(binary, recordings, scratch):
         if one["address"] == data["events"]["address"][place]:
             one["size"] += 2 << 20
             one["blocks"].append([2 << 20, "inactive", 0])
-    (scratch / "other").write_text(json.dumps(data))
-    done = run(binary, "snapshot", "replay", scratch / "other")
-    check(done.returncode == 1 and "recorded segment_alloc" in done.stdout, f"another segment: {done.returncode} {done.stdout}{done.stderr}")
+    (tmp_path / "other").write_text(json.dumps(data))
+    done = run(BINARY, "snapshot", "replay", tmp_path / "other")
+    assert done.returncode == 1 and "recorded segment_alloc" in done.stdout, f"another segment: {done.returncode} {done.stdout}{done.stderr}"
 
 
-def platform(binary, site):
-    """The environment of a program on the platform, with the torch of SITE."""
-    environment = {**os.environ, "PYTHONPATH": site, "PYTHONDONTWRITEBYTECODE": "1", "TIDEMARK_GPU": "a100-80g", "TIDEMARK_UNKNOWN": "nan",
-                   "LD_PRELOAD": ":".join(sorted(map(str, (pathlib.Path(binary).parent / "virtual").glob("*.so.*"))))}
+def platform():
+    """The environment of a program on the platform, with the torch of TORCH_SITE."""
+    environment = {**os.environ, "PYTHONPATH": SITE, "PYTHONDONTWRITEBYTECODE": "1", "TIDEMARK_GPU": "a100-80g", "TIDEMARK_UNKNOWN": "nan",
+                   "LD_PRELOAD": ":".join(sorted(map(str, (Path(BINARY).resolve().parent / "virtual").glob("*.so.*"))))}
     version = run(sys.executable, "-c", "import torch; print(torch.__version__)", env=environment)
     if version.returncode != 0:
-        print(f"skipped: {sys.executable} ({sys.version.split()[0]}) cannot import torch from {site}, which is built for Python 3.11: "
-              + version.stderr.strip().splitlines()[-1])
-        sys.exit(77)
+        pytest.skip(f"{sys.executable} ({sys.version.split()[0]}) cannot import torch from {SITE}, which is built for Python 3.11: "
+                    + version.stderr.strip().splitlines()[-1])
     print(f"torch {version.stdout.strip()}, Python {sys.version.split()[0]}")
     return environment
 
 
-def own(binary, folder, site, scratch):
-    """RUN: (settings, words, devices)"""
-    runs = {
+def test_random_programs(tmp_path):
+    """Snapshots of programs that run on the platform (reports/snapshot/testing/random_program.py) are replayed: all segments and addresses. In
+    one with PyTorch's default stacks, `snapshot show` names the lines of the program and the nodes of autograd."""
+    runs = {  # its name: settings, words, devices
         "from_zero": ("none", "zero,streams,empty", 1),
         "middle": ("none", "streams,empty", 1),
         "expandable": ("expandable_segments:True", "zero,empty", 1),
@@ -131,25 +121,24 @@ def own(binary, folder, site, scratch):
         "split": ("max_split_size_mb:25", "zero,empty", 1),
         "devices": ("none", "zero,empty", 2),
     }
-    environment = platform(binary, site)
+    environment = platform()
     total = [0, 0]
     for devices in (1, 2):
-        lines = "".join(f"{scratch / name} 1 {settings} {words}\n" for name, (settings, words, count) in runs.items() if count == devices)
-        done = run(sys.executable, folder.parent / "snapshot" / "testing" / "random_program.py", env={**environment, "TIDEMARK_DEVICES": str(devices)}, input=lines)
-        check(done.returncode == 0, f"random_program.py: exit {done.returncode}: {done.stderr.strip()[-500:]}")
+        lines = "".join(f"{tmp_path / name} 1 {settings} {words}\n" for name, (settings, words, count) in runs.items() if count == devices)
+        done = run(sys.executable, ROOT / "reports/snapshot/testing/random_program.py", env={**environment, "TIDEMARK_DEVICES": str(devices)}, input=lines)
+        assert done.returncode == 0, f"random_program.py: exit {done.returncode}: {done.stderr.strip()[-500:]}"
     for name, (_, _, devices) in runs.items():
         for device in range(devices):
-            done = run(binary, "snapshot", "replay", scratch / name, *(["--device", device] if devices > 1 else []))
+            done = run(BINARY, "snapshot", "replay", tmp_path / name, *(["--device", device] if devices > 1 else []))
             blocks = re.search(r"(\d+) of (\d+) allocations at the recorded address", done.stdout)
             segments = re.search(r"all (\d+) segment events as recorded", done.stdout)
-            check(done.returncode == 0 and segments and blocks and blocks[1] == blocks[2], f"{name}: exit {done.returncode}: {done.stdout}{done.stderr}")
-            if segments and blocks:
-                total = [total[0] + int(segments[1]), total[1] + int(blocks[1])]
-    done = run(binary, "snapshot", "replay", scratch / "devices", "--device", 2)
-    check(done.returncode == 2 and "has no trace of device 2, but of devices 0 and 1" in done.stderr, f"another device: {done.stderr}")
-    done = run(sys.executable, folder / "from_zero.py", "--program", "attention", "--frames", "--out", scratch / "frames", env=environment)
-    shown = run(binary, "snapshot", "show", scratch / "frames").stdout
-    check("softened from_zero.py:" in shown and ": DivBackward0" in shown and ".cpp:" not in shown, f"PyTorch's default stacks: {done.stderr}{shown}")
+            assert done.returncode == 0 and segments and blocks and blocks[1] == blocks[2], f"{name}: exit {done.returncode}: {done.stdout}{done.stderr}"
+            total = [total[0] + int(segments[1]), total[1] + int(blocks[1])]
+    done = run(BINARY, "snapshot", "replay", tmp_path / "devices", "--device", 2)
+    assert done.returncode == 2 and "has no trace of device 2, but of devices 0 and 1" in done.stderr, f"another device: {done.stderr}"
+    done = run(sys.executable, FOLDER / "from_zero.py", "--program", "attention", "--frames", "--out", tmp_path / "frames", env=environment)
+    shown = run(BINARY, "snapshot", "show", tmp_path / "frames").stdout
+    assert "softened from_zero.py:" in shown and ": DivBackward0" in shown and ".cpp:" not in shown, f"PyTorch's default stacks: {done.stderr}{shown}"
     print(f"{len(runs)} programs: {total[0]} segment events, {total[1]} allocations at the recorded address")
 
 
@@ -164,52 +153,53 @@ def program_of(name):
     return "step.py", f"--context {context} {'--training' if what == ['training'] else ''} {'--autocast' if mixed else ''}"
 
 
-def on_h100(binary, environment, *words):
-    """Runs a program of FOLDER by exec, which brings the platform, as an H100."""
-    done = run(binary, "exec", "--gpu", "h100-80g", *words,
+def on_h100(environment, *words):
+    """Runs a program of reports/measured by exec, which brings the platform, as an H100."""
+    done = run(BINARY, "exec", "--gpu", "h100-80g", *words,
                env={key: value for key, value in environment.items() if not key.startswith("TIDEMARK_") and key != "LD_PRELOAD"})
-    check(done.returncode == 0, f"{words}: exit {done.returncode}: {done.stdout[-1500:]}{done.stderr.strip()[-500:]}")
+    assert done.returncode == 0, f"{words}: exit {done.returncode}: {done.stdout[-1500:]}{done.stderr.strip()[-500:]}"
 
 
-def ranks(binary, folder, site, scratch):
-    on_h100(binary, platform(binary, site), "--devices", 2, "--mode", "shapes", "--", sys.executable, folder / "two_ranks.py", scratch / "made")
-    printed = json.loads((folder / "printed" / "two_ranks.json").read_text())
-    equal = figures = 0
+def test_ranks(tmp_path):
+    """two_ranks.py, run by tidemark exec, has the figures of printed/two_ranks.json to the byte."""
+    on_h100(platform(), "--devices", 2, "--mode", "shapes", "--", sys.executable, FOLDER / "two_ranks.py", tmp_path / "made")
+    printed = json.loads((FOLDER / "printed" / "two_ranks.json").read_text())
+    figures = 0
     for mode in ("full", "sharded"):
         for rank, moments in enumerate(printed[mode]):
-            made = json.loads((scratch / f"made.{mode}.{rank}").read_text())
+            made = json.loads((tmp_path / f"made.{mode}.{rank}").read_text())
             for moment, statistics in moments.items():
                 for name, value in statistics.items():
                     figures += 1
-                    equal += made[moment][name] == value
-                    check(made[moment][name] == value, f"{mode}, rank {rank}, {moment}, {name}: printed {value}, here {made[moment][name]}")
-    check(figures == 72, f"{figures} figures, not 72")
-    print(f"{equal} of {figures} figures of two ranks as printed")
+                    assert made[moment][name] == value, f"{mode}, rank {rank}, {moment}, {name}: printed {value}, here {made[moment][name]}"
+    assert figures == 72, f"{figures} figures, not 72"
 
 
 # A program that was recorded let go late of what a stream used.
 LATE = ("--schedule", "lagging")
 
 
-def programs(binary, folder, site, scratch):
-    on_h100(binary, platform(binary, site), *LATE, "--", sys.executable, folder / "record.py", "--out", scratch, "--jobs", 2, *PROGRAMS)
+def test_programs(tmp_path):
+    """record.py, run by tidemark exec, makes the events and peaks of the recordings in h100-80g, of one GPU and of two ranks with NCCL."""
+    on_h100(platform(), *LATE, "--", sys.executable, FOLDER / "record.py", "--out", tmp_path, "--jobs", 2, *PROGRAMS)
     events = 0
     for name in PROGRAMS:
-        for file in sorted((folder / "h100-80g").glob(f"{name}.*json.gz")):
-            both = [json.loads(gzip.decompress((where / file.name).read_bytes())) for where in (file.parent, scratch)]
+        for file in sorted((FOLDER / "h100-80g").glob(f"{name}.*json.gz")):
+            both = [json.loads(gzip.decompress((where / file.name).read_bytes())) for where in (file.parent, tmp_path)]
             allocated, reserved = ([[peak[n] for peak in each["source"]["peaks"]] for each in both] for n in (0, 1))
-            check(allocated[0] == allocated[1], f"{file.name}: allocated at its highest {allocated}")
-            held = run(binary, "compare", "--events", file, scratch / file.name)
+            assert allocated[0] == allocated[1], f"{file.name}: allocated at its highest {allocated}"
+            held = run(BINARY, "compare", "--events", file, tmp_path / file.name)
             equal = re.search(r"events: all (\d+) equal", held.stdout) or re.search(r"without segments: all events equal", held.stdout)
-            check(equal, f"{file.name}: {held.stdout}{held.stderr}")
+            assert equal, f"{file.name}: {held.stdout}{held.stderr}"
             events += len(both[0]["events"]["action"])
-            print(f"{file.name}: {equal and equal[0]}; reserved {'as recorded' if reserved[0] == reserved[1] else reserved}")
+            print(f"{file.name}: {equal[0]}; reserved {'as recorded' if reserved[0] == reserved[1] else reserved}")
     print(f"{events} events of {len(PROGRAMS)} programs")
 
 
-def asked(binary, folder, site, scratch):
-    environment = platform(binary, site)
-    with lzma.open(folder / "h100-80g" / "asked.jsonl.xz", "rt") as file:
+def test_libraries(tmp_path):
+    """asked.py on the platform: of each library, as many calls ask for the same bytes as on the GPU of h100-80g/asked.jsonl.xz as are known to."""
+    environment = platform()
+    with lzma.open(FOLDER / "h100-80g" / "asked.jsonl.xz", "rt") as file:
         rows = list(map(json.loads, file))
     answers = ("asked", "freed", "first", "refused")
 
@@ -224,15 +214,15 @@ def asked(binary, folder, site, scratch):
     there = {what(row): bytes_of(row) for row in rows}
     same, all_ = collections.Counter(), collections.Counter()
     for name in ASKED:
-        on_h100(binary, environment, *LATE, "--mode", "known" if name == "recurrent" else "shapes", "--", sys.executable, folder / "asked.py",
-                "--out", scratch / name, *(["--part", "0/2"] if name == "recurrent" else []), name)
-        for row in map(json.loads, (scratch / name).read_text().splitlines()):
+        on_h100(environment, *LATE, "--mode", "known" if name == "recurrent" else "shapes", "--", sys.executable, FOLDER / "asked.py",
+                "--out", tmp_path / name, *(["--part", "0/2"] if name == "recurrent" else []), name)
+        for row in map(json.loads, (tmp_path / name).read_text().splitlines()):
             if what(row) in there:
                 all_[name] += 1
                 same[name] += "refused" not in row and bytes_of(row) == there[what(row)]
     for name, least in ASKED.items():
         print(f"{name}: {same[name]} of {all_[name]} calls as recorded")
-        check(same[name] >= least, f"{name}: {same[name]} calls ask for what they asked for on the GPU, and not {least}")
+        assert same[name] >= least, f"{name}: {same[name]} calls ask for what they asked for on the GPU, and not {least}"
 
 
 def distances(segments, size):
@@ -241,56 +231,35 @@ def distances(segments, size):
     return sorted((one["address"] - lowest, one[size]) for one in segments)
 
 
-def step(binary, folder, recordings, site, scratch):
-    environment = platform(binary, site)
+def test_step(tmp_path):
+    """The programs step.py and from_zero.py, run on the platform, make the events of the recordings, each in its place."""
+    recordings = [one for one in RECORDINGS if one.name.split("_")[0] in PLACED]
+    environment = platform()
     events = placed = 0
     for placement in ("linux", "wsl2", "wsl2:156,186", "wsl2:80,96"):
         names = [r.name.split(".")[0] for r in recordings]
         names = [name for name in names if PLACED[name.split("_")[0]] == placement or (placement == "linux" and "forward" not in name)]
         for script in ("step.py", "from_zero.py"):
-            lines = [f"{options} --out {scratch / name}\n" for name in names for made_by, options in [program_of(name)] if made_by == script]
-            done = run(sys.executable, folder / script, "--batch", env={**environment, "TIDEMARK_PLACEMENT": placement}, input="".join(lines))
-            check(done.returncode == 0, f"{script}: exit {done.returncode}: {done.stderr.strip()[-500:]}")
+            lines = [f"{options} --out {tmp_path / name}\n" for name in names for made_by, options in [program_of(name)] if made_by == script]
+            done = run(sys.executable, FOLDER / script, "--batch", env={**environment, "TIDEMARK_PLACEMENT": placement}, input="".join(lines))
+            assert done.returncode == 0, f"{script}: exit {done.returncode}: {done.stderr.strip()[-500:]}"
         for name in names:
-            held = run(binary, "compare", "--events", folder / f"{name}.json.gz", scratch / name)
+            held = run(BINARY, "compare", "--events", FOLDER / f"{name}.json.gz", tmp_path / name)
             equal = re.search(r"events: all (\d+) equal in action, size and stream\n", held.stdout)
             places = re.search(r"(\d+) of (\d+) allocations in the same place", held.stdout)
             print(f"{placement}, {name}: {held.stdout.splitlines()[-1] if held.stdout else held.stderr}; {places[0] if places else ''}")
-            check(held.returncode == 0 and equal, f"{name} under {placement}:\n{held.stdout}{held.stderr}")
+            assert held.returncode == 0 and equal, f"{name} under {placement}:\n{held.stdout}{held.stderr}"
             if placement == PLACED[name.split("_")[0]]:
-                check(places and places[1] == places[2], f"{name} under {placement}: {places[0] if places else held.stderr}")
-                events += int(equal[1]) if equal else 0
-                placed += int(places[1]) if places else 0
+                assert places and places[1] == places[2], f"{name} under {placement}: {places[0] if places else held.stderr}"
+                events += int(equal[1])
+                placed += int(places[1])
             if "from_zero" in name:
-                again = run(binary, "snapshot", "replay", scratch / name)
+                again = run(BINARY, "snapshot", "replay", tmp_path / name)
                 blocks = re.search(r"(\d+) of (\d+) allocations at the recorded address", again.stdout)
-                check(again.returncode == 0 and blocks and blocks[1] == blocks[2], f"{name} replayed: {again.stdout}{again.stderr}")
+                assert again.returncode == 0 and blocks and blocks[1] == blocks[2], f"{name} replayed: {again.stdout}{again.stderr}"
             if placement.startswith("wsl2"):
-                with gzip.open(folder / f"{name}.json.gz") as recorded, open(scratch / name, "rb") as here:
+                with gzip.open(FOLDER / f"{name}.json.gz") as recorded, open(tmp_path / name, "rb") as here:
                     same = distances(json.load(recorded)["segments_at_end"], "size") == distances(pickle.load(here)["segments"], "total_size")
-                check(same, f"{name} under {placement}: a segment lies at another distance from the lowest one")
-    check(events == EVENTS, f"{events} events, not {EVENTS}")
+                assert same, f"{name} under {placement}: a segment lies at another distance from the lowest one"
+    assert events == EVENTS, f"{events} events, not {EVENTS}"
     print(f"{events} events of {len(recordings)} recordings equal in action, size and stream, {placed} allocations in the recorded place")
-
-
-def test(scratch):
-    binary, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
-    recordings = sorted(folder.glob("*.json.gz"))
-    check(len(recordings) == 17, f"{len(recordings)} recordings in {folder.name}, not 17")
-    if sys.argv[3] == "replay":
-        replays(binary, recordings)
-        bad_input(binary, [r for r in recordings if r.name.startswith("linux")], scratch)
-    elif sys.argv[3] == "own":
-        own(binary, folder, sys.argv[4], scratch)
-    elif sys.argv[3] == "programs":
-        programs(binary, folder, sys.argv[4], scratch)
-    elif sys.argv[3] == "asked":
-        asked(binary, folder, sys.argv[4], scratch)
-    elif sys.argv[3] == "ranks":
-        ranks(binary, folder, sys.argv[4], scratch)
-    else:
-        step(binary, folder, [r for r in recordings if r.name.split("_")[0] in PLACED], sys.argv[4], scratch)
-
-
-if __name__ == "__main__":
-    in_scratch(test, "as recorded")
