@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
-"""viz_test.py TIDEMARK MEMORY_VIZ: snapshots as PyTorch's Python writes them are read; what tidemark writes is what
-Python's pickle and PyTorch's own torch/cuda/_memory_viz.py read. Exits with 77 (skipped) where that file is not there."""
+"""Snapshots as PyTorch's Python writes them are read; what tidemark writes is what Python's pickle and PyTorch's own torch/cuda/_memory_viz.py,
+which is plain Python, read."""
 import importlib.util
 import io
 import json
@@ -8,14 +7,16 @@ import os
 import pickle
 import pickletools
 import random
-import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "harness" / "cli")]
-from checks import check, in_scratch  # noqa: E402
-from reading import read  # noqa: E402
+sys.path.insert(0, str(ROOT / "harness" / "cli"))
+from command import read, run  # noqa: E402
+
+VIZ = Path(os.environ.get("TIDEMARK_DEPS", ROOT / ".deps"), "torch/cuda/_memory_viz.py")
 
 
 def made_up_snapshot() -> dict:
@@ -101,107 +102,104 @@ def check_opcodes(data: bytes, protocol: int) -> None:
         else:
             depth += len(op.stack_after) - len(op.stack_before)
         text = arg if "UNICODE" in op.name else memo[arg] if op.name in ("BINGET", "LONG_BINGET") else None
-    check(not wrong, f"protocol {protocol}: {wrong}")
+    assert not wrong, f"protocol {protocol}: {wrong}"
 
 
-def check_run(tidemark: str, viz, work: Path) -> None:
+@pytest.fixture
+def viz():
+    if not VIZ.exists():
+        pytest.skip(f"no {VIZ} (an older ci/setup unpacked this wheel)")
+    spec = importlib.util.spec_from_file_location("_memory_viz", VIZ)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_run(viz, tmp_path):
     """The snapshots that a run leaves behind: PyTorch's reader loads them, and they say what report.json says."""
-    folder = work / "run"
-    run = subprocess.run([tidemark, "run", "fsdp_prefetch/record_stream", "fsdp_prefetch/stash", "--ranks", "2", "--mode", "shapes",
-                          "--schedule", "lagging", "--size", "smoke", "--details", "all", "--out", folder, "--history", "off"],
-                         capture_output=True, text=True, timeout=120, check=False)
-    check(run.returncode == 0, f"run: {run.returncode} {run.stderr}")
+    folder = tmp_path / "run"
+    done = run("run", "fsdp_prefetch/record_stream", "fsdp_prefetch/stash", "--ranks", 2, "--mode", "shapes", "--schedule", "lagging", "--size", "smoke",
+               "--details", "all", "--out", folder, "--history", "off")
+    assert done.returncode == 0, f"run: {done.returncode} {done.stderr}"
     report = read(folder)
     for variant in report["trials"][0]["variants"]:
         for rank in variant["ranks"]:
             what = f"{variant['name']} rank {rank['rank']}"
             files = list(folder.glob(f"snapshot/fsdp_prefetch/*/r2/shapes/lagging/{variant['name']}_rank{rank['rank']}.pickle"))
-            check(len(files) == 1, f"{what}: {files}")
+            assert len(files) == 1, f"{what}: {files}"
             loaded = pickle.loads(files[0].read_bytes())
-            check("Active Memory Timeline" in viz.trace_plot(loaded), f"{what}: trace_plot")
-            check("segments: " in viz.segsum(loaded) and f"{len(loaded['device_traces'][0])} entries" in viz.trace(loaded),
-                  f"{what}: segsum and trace")
+            assert "Active Memory Timeline" in viz.trace_plot(loaded), f"{what}: trace_plot"
+            assert "segments: " in viz.segsum(loaded) and f"{len(loaded['device_traces'][0])} entries" in viz.trace(loaded), f"{what}: segsum and trace"
             segments, trace = loaded["segments"], loaded["device_traces"][0]
-            check(sum(s["total_size"] for s in segments) == rank["phases"][-1]["reserved"]["end"], f"{what}: segments")
-            check(all(sum(b["size"] for b in s["blocks"]) == s["total_size"] for s in segments), f"{what}: blocks fill segments")
-            check(sum(s["active_size"] for s in segments) == rank["phases"][-1]["active"]["end"], f"{what}: active at the end")
+            assert sum(s["total_size"] for s in segments) == rank["phases"][-1]["reserved"]["end"], f"{what}: segments"
+            assert all(sum(b["size"] for b in s["blocks"]) == s["total_size"] for s in segments), f"{what}: blocks fill segments"
+            assert sum(s["active_size"] for s in segments) == rank["phases"][-1]["active"]["end"], f"{what}: active at the end"
             # From the end back to the highest moment of active memory, in bytes as requested.
             active = sum(b["requested_size"] for s in segments for b in s["blocks"] if b["state"] != "inactive")
             highest = active
             for event in reversed(trace):
                 active -= event["size"] * {"alloc": 1, "free_completed": -1}.get(event["action"], 0)
                 highest = max(highest, active)
-            check(highest == max(p["requested"]["peak"] for p in rank["phases"]), f"{what}: the peak of active, {highest}")
+            assert highest == max(p["requested"]["peak"] for p in rank["phases"]), f"{what}: the peak of active, {highest}"
             # Every product's output names it; a storage that is resized in place (unsharding) is no operator's.
             frames = [e["frames"][0]["name"] for e in trace if e["action"] == "alloc" and e["frames"]]
-            check(sum(name.startswith("aten::mm") for name in frames) == 3 * 6, f"{what}: operators {frames}")
-            check(all(frames), f"{what}: a frame without a name")
-            shown = subprocess.run([tidemark, "snapshot", "show", files[0]], capture_output=True, text=True, timeout=60, check=False)
-            check(shown.returncode == 0 and "aten::" in shown.stdout, f"{what}: show {shown.stderr}")
+            assert sum(name.startswith("aten::mm") for name in frames) == 3 * 6, f"{what}: operators {frames}"
+            assert all(frames), f"{what}: a frame without a name"
+            shown = run("snapshot", "show", files[0])
+            assert shown.returncode == 0 and "aten::" in shown.stdout, f"{what}: show {shown.stderr}"
 
 
-class Evil:
-    def __reduce__(self):
-        return os.system, (f"touch {marker}",)
-
-
-def test(work: Path) -> None:
-    global marker
-    tidemark, viz_file = sys.argv[1], Path(sys.argv[2])
-    if not viz_file.exists():
-        print(f"skipped: no {viz_file} (an older ci/setup unpacked this wheel)")
-        sys.exit(77)
-    spec = importlib.util.spec_from_file_location("_memory_viz", viz_file)
-    viz = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(viz)
-    marker = work / "was-run"
-
-    def snapshot(*words: object) -> subprocess.CompletedProcess:
-        return subprocess.run([tidemark, "snapshot", *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
-
-    check_run(tidemark, viz, work)
+def test_made_up(viz, tmp_path):
     original = made_up_snapshot()
     peak = f"{peak_of(original['device_traces'][0]):,}"
     for protocol in range(2, 6):
         data = io.BytesIO()
         (pickle._Pickler if protocol == 3 else pickle.Pickler)(data, protocol).dump(original)
-        (work / f"in{protocol}").write_bytes(data.getvalue())
+        (tmp_path / f"in{protocol}").write_bytes(data.getvalue())
     for protocol in (2, 5):
-        run = snapshot("show", work / f"in{protocol}")
-        check(run.returncode == 0, f"show protocol {protocol}: {run.stderr}")
-        check(f"active {peak}," in run.stdout, f"show protocol {protocol}: peak {peak} in\n{run.stdout[:500]}")
-        check("pending frees at the end: 1," in run.stdout, "show: the free that waits")
-    compared = subprocess.run([tidemark, "compare", work / "in3", work / "in4"], capture_output=True, text=True, timeout=60, check=False)
-    check(compared.returncode == 0 and "0 sites differ" in compared.stdout, f"the same compared: {compared.stdout}{compared.stderr}")
+        done = run("snapshot", "show", tmp_path / f"in{protocol}")
+        assert done.returncode == 0, f"show protocol {protocol}: {done.stderr}"
+        assert f"active {peak}," in done.stdout, f"show protocol {protocol}: peak {peak} in\n{done.stdout[:500]}"
+        assert "pending frees at the end: 1," in done.stdout, "show: the free that waits"
+    compared = run("compare", tmp_path / "in3", tmp_path / "in4")
+    assert compared.returncode == 0 and "0 sites differ" in compared.stdout, f"the same compared: {compared.stdout}{compared.stderr}"
 
     for protocol in (2, 3, 4):
-        out = work / f"out{protocol}.pickle"
-        run = snapshot("convert", work / "in4", "--to", "pickle", "--protocol", protocol, "--out", out)
-        check(run.returncode == 0, f"convert {protocol}: {run.stderr}")
+        out = tmp_path / f"out{protocol}.pickle"
+        done = run("snapshot", "convert", tmp_path / "in4", "--to", "pickle", "--protocol", protocol, "--out", out)
+        assert done.returncode == 0, f"convert {protocol}: {done.stderr}"
         check_opcodes(out.read_bytes(), protocol)
         loaded = pickle.loads(out.read_bytes())
-        check(same(original, loaded), f"protocol {protocol}: the same segments and events")
-        check(loaded["segments"][0]["segment_pool_id"] == (0, 0), "the pool stays a tuple")
-        check(viz.segsum(loaded) == viz.segsum(original), "segsum of PyTorch's reader")
-        check(viz.trace(loaded) == viz.trace(original), "trace of PyTorch's reader")
-        check("Active Memory Timeline" in viz.trace_plot(loaded), "trace_plot of PyTorch's reader")
-        check(len(viz.filter_alloc_free_pairs(loaded)["device_traces"][0]) > 0, "filter_alloc_free_pairs of PyTorch's reader")
+        assert same(original, loaded), f"protocol {protocol}: the same segments and events"
+        assert loaded["segments"][0]["segment_pool_id"] == (0, 0), "the pool stays a tuple"
+        assert viz.segsum(loaded) == viz.segsum(original), "segsum of PyTorch's reader"
+        assert viz.trace(loaded) == viz.trace(original), "trace of PyTorch's reader"
+        assert "Active Memory Timeline" in viz.trace_plot(loaded), "trace_plot of PyTorch's reader"
+        assert len(viz.filter_alloc_free_pairs(loaded)["device_traces"][0]) > 0, "filter_alloc_free_pairs of PyTorch's reader"
 
-    run = snapshot("convert", work / "in4", "--to", "json", "--out", work / "out.json")
-    check(run.returncode == 0 and same(original, json.loads((work / "out.json").read_text())), "JSON: the same")
-    check(snapshot("show", work / "out.json").stdout.splitlines()[3:] == snapshot("show", work / "in4").stdout.splitlines()[3:],
-          "show of the JSON")
-    trace = json.loads(snapshot("convert", work / "in4", "--to", "perfetto").stdout)
-    check(sum(e["ph"] == "C" for e in trace["traceEvents"]) == 3 * sum(map(len, original["device_traces"])), "Perfetto: counters")
-
-    (work / "evil").write_bytes(pickle.dumps({"segments": Evil()}))
-    run = snapshot("show", work / "evil")
-    check(run.returncode == 2 and "would run code" in run.stderr and run.stderr.count("\n") == 1, f"evil: {run.stderr}")
-    check(not marker.exists(), "evil: nothing was run")
-    run = snapshot("convert", work / "evil", "--to", "json", "--out", work / "nothing.json")
-    check(run.returncode == 2 and not (work / "nothing.json").exists(), "evil: nothing was written")
-    check(snapshot("convert", work / "in4", "--to", "json", "--out", work / "out.json").returncode == 2, "nothing is overwritten")
+    done = run("snapshot", "convert", tmp_path / "in4", "--to", "json", "--out", tmp_path / "out.json")
+    assert done.returncode == 0 and same(original, json.loads((tmp_path / "out.json").read_text())), "JSON: the same"
+    shown, original_shown = (run("snapshot", "show", tmp_path / name).stdout.splitlines()[3:] for name in ("out.json", "in4"))
+    assert shown == original_shown, "show of the JSON"
+    trace = json.loads(run("snapshot", "convert", tmp_path / "in4", "--to", "perfetto").stdout)
+    assert sum(e["ph"] == "C" for e in trace["traceEvents"]) == 3 * sum(map(len, original["device_traces"])), "Perfetto: counters"
+    assert run("snapshot", "convert", tmp_path / "in4", "--to", "json", "--out", tmp_path / "out.json").returncode == 2, "nothing is overwritten"
 
 
-if __name__ == "__main__":
-    in_scratch(test, "PyTorch's own reader agrees")
+class Evil:
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.marker}",)
+
+
+def test_evil(tmp_path):
+    """A pickle that would run code is refused."""
+    marker = tmp_path / "was-run"
+    (tmp_path / "evil").write_bytes(pickle.dumps({"segments": Evil(marker)}))
+    done = run("snapshot", "show", tmp_path / "evil")
+    assert done.returncode == 2 and "would run code" in done.stderr and done.stderr.count("\n") == 1, f"evil: {done.stderr}"
+    assert not marker.exists(), "evil: nothing was run"
+    done = run("snapshot", "convert", tmp_path / "evil", "--to", "json", "--out", tmp_path / "nothing.json")
+    assert done.returncode == 2 and not (tmp_path / "nothing.json").exists(), "evil: nothing was written"
