@@ -1,16 +1,13 @@
-#!/usr/bin/env python3
 """ci/bare and .ci/run on stand-ins for root's programs: what is in the bare machine, that the command's exit code is passed on, that 77
 says that there is none, that the folder is gone at the end, also when interrupted, and that .ci/run goes without only after 77."""
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness" / "cli"))
-from checks import check, executable, in_scratch  # noqa: E402
+from stand_in import executable
 
 CI = Path(__file__).resolve().parent
 STAND_INS = {
@@ -25,14 +22,14 @@ STAND_INS = {
 }
 
 
-def bare(work: Path) -> None:
-    tree, place, said = work / "tree", work / "place", work / "said"
-    for folder in (tree / "ci", work / "bin", place):
+def test_bare(tmp_path):
+    tree, place, said = tmp_path / "tree", tmp_path / "place", tmp_path / "said"
+    for folder in (tree / "ci", tmp_path / "bin", place):
         folder.mkdir(parents=True)
     for name in ("bare", "setup", "environment.sh"):
         shutil.copy(CI / name, tree / "ci" / name)
     for name, text in STAND_INS.items():
-        executable(work / "bin" / name, f"#!/bin/bash\n{text}\n")
+        executable(tmp_path / "bin" / name, f"#!/bin/bash\n{text}\n")
     git = lambda *words: subprocess.run(["git", "-C", tree, "-c", "user.name=x", "-c", "user.email=x", *words], check=True, capture_output=True)
     (tree / "tracked").write_text("committed\n")
     git("init", "-q")
@@ -40,27 +37,27 @@ def bare(work: Path) -> None:
     git("commit", "-q", "-m", "x")
     (tree / "tracked").write_text("changed\n")
     (tree / "untracked").write_text("untracked\n")
-    environment = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}", "TIDEMARK_BARE": str(place), "SAID": str(said), "CI": "true", "PIP_CERT": "c",
-                   "PYTHONPATH": "own", "TIDEMARK_DEPS": str(work / "deps"), "BROKEN": "", "INSIDE": ""}
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TIDEMARK_BARE": str(place), "SAID": str(said), "CI": "true", "PIP_CERT": "c",
+                   "PYTHONPATH": "own", "TIDEMARK_DEPS": str(tmp_path / "deps"), "BROKEN": "", "INSIDE": ""}
 
     def run(*words: str, **more: str) -> tuple[int, str]:
         said.write_text("")
         done = subprocess.run([tree / "ci" / "bare", *words], env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False)
-        check(not list(place.iterdir()), f"{words} {more}: nothing is left: {done.stderr}")
+        assert not list(place.iterdir()), f"{words} {more}: nothing is left: {done.stderr}"
         return done.returncode, done.stderr
 
     for code in (0, 1, 8):
         held = run("bookworm", "the", "command", INSIDE=f"exit {code}")
-        check(held[0] == code and said.read_text(), f"exit code {code} is passed on: {held}")
+        assert held[0] == code and said.read_text(), f"exit code {code} is passed on: {held}"
     words = said.read_text()
-    check(words.splitlines()[0].endswith("- the command") and "CI=true" in words and "PIP_CERT=c" in words, f"the command, the settings: {words}")
-    check("PYTHONPATH" not in words and "TIDEMARK_DEPS" not in words, f"nothing of this machine's own: {words}")
-    check("Acquire::https::CaInfo" in words and "Post-Invoke" not in words, f"apt's settings of access: {words}")
-    check("changed" in words and "untracked" not in words, f"the tracked files as they are: {words}")
-    check(run()[0] == 0 and "./ci/bench && ./ci/test" in said.read_text(), "README's two commands")
+    assert words.splitlines()[0].endswith("- the command") and "CI=true" in words and "PIP_CERT=c" in words, f"the command, the settings: {words}"
+    assert "PYTHONPATH" not in words and "TIDEMARK_DEPS" not in words, f"nothing of this machine's own: {words}"
+    assert "Acquire::https::CaInfo" in words and "Post-Invoke" not in words, f"apt's settings of access: {words}"
+    assert "changed" in words and "untracked" not in words, f"the tracked files as they are: {words}"
+    assert run()[0] == 0 and "./ci/bench && ./ci/test" in said.read_text(), "README's two commands"
     for more, why in (({"ID": "1000"}, "not root"), ({"FREE": "7"}, "less than 8 GiB"), ({"BROKEN": "1"}, "debootstrap failed")):
         code, err = run(**more)
-        check(code == 77 and why in err and not said.read_text(), f"{why}: {code} {err}")
+        assert code == 77 and why in err and not said.read_text(), f"{why}: {code} {err}"
     for name, code in (("INT", 130), ("TERM", 143)):
         said.write_text("")
         running = subprocess.Popen([tree / "ci" / "bare"], env={**environment, "INSIDE": "exec sleep 300"}, stderr=subprocess.DEVNULL)
@@ -68,25 +65,15 @@ def bare(work: Path) -> None:
         while not said.read_text().endswith("changed\n") and time.monotonic() < until:
             time.sleep(0.05)
         running.send_signal(getattr(signal, f"SIG{name}"))
-        check(running.wait(30) == code and not list(place.iterdir()), f"interrupted by {name}: {running.returncode}")
+        assert running.wait(30) == code and not list(place.iterdir()), f"interrupted by {name}: {running.returncode}"
 
 
-def ci(work: Path) -> None:
-    (work / "ci").mkdir()
-    (work / ".ci").mkdir()
-    shutil.copy(CI.parent / ".ci" / "run", work / ".ci" / "run")
-    executable(work / "ci" / "test", "#!/bin/bash\necho on this machine; exit 5\n")
+def test_run(tmp_path):
+    (tmp_path / "ci").mkdir()
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(CI.parent / ".ci" / "run", tmp_path / ".ci" / "run")
+    executable(tmp_path / "ci" / "test", "#!/bin/bash\necho on this machine; exit 5\n")
     for code, ends in ((0, 0), (8, 8), (3, 3), (77, 5)):
-        executable(work / "ci" / "bare", f"#!/bin/bash\n[ \"$*\" = 'bookworm ./ci/test' ] && exit {code}\n")
-        done = subprocess.run([work / ".ci" / "run"], capture_output=True, text=True, timeout=60, check=False)
-        check(done.returncode == ends and bool(done.stdout) == bool(done.stderr) == (code == 77), f"bare: {code}, .ci/run: {done}")
-
-
-def test(work: Path) -> None:
-    for part in (bare, ci):
-        (work / part.__name__).mkdir()
-        part(work / part.__name__)
-
-
-if __name__ == "__main__":
-    in_scratch(test, "ci/bare holds")
+        executable(tmp_path / "ci" / "bare", f"#!/bin/bash\n[ \"$*\" = 'bookworm ./ci/test' ] && exit {code}\n")
+        done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == ends and bool(done.stdout) == bool(done.stderr) == (code == 77), f"bare: {code}, .ci/run: {done}"

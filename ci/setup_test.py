@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """ci/setup --cuda on a stand-in for pip that makes small wheels: what is unpacked where, that nothing is done twice, that an
 interrupted download goes on where it was, that nothing half-made is ever in place, and when nothing is brought at all. ci/setup with
 an installed torch: another version than that of ci/wheels.txt is refused. Which of several packages is installed, of what a stand-in
@@ -10,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness" / "cli"))
-from checks import check, executable, in_scratch  # noqa: E402
+import pytest
+from stand_in import executable
 
 CI = Path(__file__).resolve().parent
 PIP = f"""#!{sys.executable}
@@ -36,85 +35,113 @@ for line in open(words[words.index("-r") + 1]):
 """
 
 
-def version(work: Path, name: str) -> str:
-    return re.search(rf"^{name}==(\S+)", (work / "ci" / "wheels.txt").read_text(), re.M).group(1)
+def version(name):
+    return re.search(rf"^{name}==(\S+)", (CI / "wheels.txt").read_text(), re.M).group(1)
 
 
-def test(work: Path) -> None:
-    deps, calls = work / "deps", work / "calls"
-    (work / "ci").mkdir()
-    (work / "bin").mkdir()
+PINS = [line.split("==")[0] for line in (CI / "cuda_wheels.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+@pytest.fixture
+def work(tmp_path):
+    (tmp_path / "ci").mkdir()
+    (tmp_path / "bin").mkdir()
     for name in ("setup", "environment.sh", "cuda_wheels.txt", "wheels.txt", "packages.txt"):
-        shutil.copy(CI / name, work / "ci" / name)
-    executable(work / "bin" / "python3", PIP)
-    executable(work / "bin" / "dpkg-query", "#!/bin/sh\necho install ok installed\n")
-    pins = [line.split("==")[0] for line in (CI / "cuda_wheels.txt").read_text().splitlines() if not line.startswith("#")]
+        shutil.copy(CI / name, tmp_path / "ci" / name)
+    executable(tmp_path / "bin" / "python3", PIP)
+    executable(tmp_path / "bin" / "dpkg-query", "#!/bin/sh\necho install ok installed\n")
+    return tmp_path
+
+
+@pytest.fixture
+def setup(work):
+    """ci/setup: its exit code, its output, and the packages that pip was to download."""
+    calls = work / "calls"
 
     def setup(what: str = "--cuda", **extra: str) -> tuple[int, str, list[str]]:
         calls.write_text("")
-        env = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}", "CALLS": str(calls), "TIDEMARK_DEPS": str(deps), **extra}
+        env = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}", "CALLS": str(calls), "TIDEMARK_DEPS": str(work / "deps"), **extra}
         if "TIDEMARK_TORCH" not in extra:
             env.pop("TIDEMARK_TORCH", None)
         run = subprocess.run([work / "ci" / "setup", what], env=env, capture_output=True, text=True, timeout=100, check=False)
         return run.returncode, run.stdout + run.stderr, calls.read_text().split()
 
-    libraries = lambda: {path.name for path in deps.glob("nvidia/*/lib/*")}
-    everything = {f"lib{name}.so.1" for name in pins if name != "nvidia-nvtx"}
+    return setup
+
+
+def test_pins():
     for must in ("nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-nvjitlink", "nvidia-nvshmem-cu13"):
-        check(must in pins, f"{must} is pinned")
+        assert must in PINS, f"{must} is pinned"
     torchs = {line for line in (CI / "wheels.txt").read_text().splitlines() if line.startswith(("nvidia-cuda-runtime", "nvidia-nccl"))}
-    check(torchs <= set((CI / "cuda_wheels.txt").read_text().splitlines()), "the headers are those of the libraries")
+    assert torchs <= set((CI / "cuda_wheels.txt").read_text().splitlines()), "the headers are those of the libraries"
+    for name in ("torch", "markupsafe", "numpy"):
+        pins_of = re.search(rf"^{name}==.*", (CI / "wheels.txt").read_text(), re.M).group().count("--hash=sha256:")
+        assert pins_of == 8, f"{name} is pinned for 3.11 to 3.14, of both processors: {pins_of}"
+
+
+def test_cuda(work, setup):
+    deps = work / "deps"
+    libraries = lambda: {path.name for path in deps.glob("nvidia/*/lib/*")}
+    everything = {f"lib{name}.so.1" for name in PINS if name != "nvidia-nvtx"}
 
     code, said, called = setup(BROKEN="nvidia-cufft")
-    check(code == 3 and "nvidia-cufft" in said and called[-1] == "nvidia-cufft", f"a download that fails is said: {code} {said}")
-    check(not (deps / "nvidia").exists(), "nothing half-made is in place")
+    assert code == 3 and "nvidia-cufft" in said and called[-1] == "nvidia-cufft", f"a download that fails is said: {code} {said}"
+    assert not (deps / "nvidia").exists(), "nothing half-made is in place"
     code, said, called = setup()
-    check(code == 0 and called == pins[pins.index("nvidia-cufft"):], f"it goes on where it was: {code} {called}")
-    check(libraries() == everything, f"all libraries are there: {sorted(libraries() ^ everything)}")
-    check(not list(deps.glob("nvidia/*/include")), "headers are not unpacked")
-    check(sorted(p.name for p in deps.iterdir()) == ["nvidia"], "nothing is left beside them")
-    check(setup() == (0, "", []), "with everything there nothing is done and nothing said")
+    assert code == 0 and called == PINS[PINS.index("nvidia-cufft"):], f"it goes on where it was: {code} {called}"
+    assert libraries() == everything, f"all libraries are there: {sorted(libraries() ^ everything)}"
+    assert not list(deps.glob("nvidia/*/include")), "headers are not unpacked"
+    assert sorted(p.name for p in deps.iterdir()) == ["nvidia"], "nothing is left beside them"
+    assert setup() == (0, "", []), "with everything there nothing is done and nothing said"
 
     for python, abi in (("3.10", "cp311"), ("3.13", "cp313"), ("3.15", "cp311")):
         shutil.rmtree(deps / "nvidia")
         code, said, _ = setup(PYTHON=python, ABI=abi)
-        check(code == 0, f"Python {python} has the wheels of {abi}: {code} {said}")
-    for name in ("torch", "markupsafe", "numpy"):
-        pins_of = re.search(rf"^{name}==.*", (CI / "wheels.txt").read_text(), re.M).group().count("--hash=sha256:")
-        check(pins_of == 8, f"{name} is pinned for 3.11 to 3.14, of both processors: {pins_of}")
+        assert code == 0, f"Python {python} has the wheels of {abi}: {code} {said}"
 
     (work / "ci" / "cuda_wheels.txt").write_text("nvidia-other==1 --hash=sha256:0\n")
     code, said, called = setup()
-    check(code == 0 and called == ["nvidia-other"] and libraries() == {"libnvidia-other.so.1"}, f"other pins replace them: {code} {said}")
+    assert code == 0 and called == ["nvidia-other"] and libraries() == {"libnvidia-other.so.1"}, f"other pins replace them: {code} {said}"
 
+
+@pytest.fixture
+def torch(work):
     torch = work / "site" / "torch"
     torch.mkdir(parents=True)
+    return torch
+
+
+def test_beside_an_installed_torch(work, setup, torch):
+    """NVIDIA's libraries beside it do; where one of them is not there, all are brought."""
+    (work / "ci" / "cuda_wheels.txt").write_text("nvidia-other==1 --hash=sha256:0\n")
     beside = [work / "site" / "nvidia" / name for name in ("cudnn/lib/libcudnn.so.9", "nccl/lib/libnccl.so.2", "cu13/lib/libcublas.so.13")]
     for path in beside:
         path.parent.mkdir(parents=True)
         path.write_text("")
     for path in beside:
-        shutil.rmtree(deps)
+        shutil.rmtree(work / "deps", ignore_errors=True)
         path.rename(work / "away")
         code, said, called = setup(TIDEMARK_TORCH=str(torch))
-        check(code == 0 and called == ["nvidia-other"], f"without {path.name} beside torch they are brought: {code} {said}")
+        assert code == 0 and called == ["nvidia-other"], f"without {path.name} beside torch they are brought: {code} {said}"
         (work / "away").rename(path)
-    shutil.rmtree(deps)
-    check(setup(TIDEMARK_TORCH=str(torch)) == (0, "", []), "those beside an installed torch do")
+    shutil.rmtree(work / "deps")
+    assert setup(TIDEMARK_TORCH=str(torch)) == (0, "", []), "those beside an installed torch do"
     (work / "link").symlink_to(torch)
-    check(setup(TIDEMARK_TORCH=str(work / "link")) == (0, "", []), "also through a link")
+    assert setup(TIDEMARK_TORCH=str(work / "link")) == (0, "", []), "also through a link"
 
-    own = f"{version(work, 'torch')}+cu{''.join(version(work, 'nvidia-cuda-runtime').split('.')[:2])}"
+
+def test_another_torch(setup, torch):
+    own = f"{version('torch')}+cu{''.join(version('nvidia-cuda-runtime').split('.')[:2])}"
     for other in (own.split("+")[0], own + "1", own.replace(".", "x")):
         (torch / "version.py").write_text(f"__version__ = '{other}'\n")
         code, said, called = setup("compiler", TIDEMARK_TORCH=str(torch))
-        check(code == 2 and not called and f"is not a torch {own} " in said, f"torch {other} in place of {own} is refused: {code} {said} {called}")
+        assert code == 2 and not called and f"is not a torch {own} " in said, f"torch {other} in place of {own} is refused: {code} {said} {called}"
     (torch / "version.py").write_text(f"__version__ = '{own}'\n")
     code, said, called = setup("compiler", TIDEMARK_TORCH=str(torch), BROKEN="nvidia-cuda-runtime")
-    check(code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {said} {called}")
+    assert code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {said} {called}"
 
 
-def packages(work: Path) -> None:
+def test_packages(work):
     """Of clang-19|...|clang-16 the first that is there: none is installed where a later one is."""
     for name, text in (("dpkg-query", 'case " $HAS " in *" ${@: -1} "*) echo install ok installed ;; esac'), ("apt-cache", 'case " $KNOWS " in *" ${@: -1} "*) ;; *) exit 100 ;; esac'),
                        ("apt-get", '[ "$1" = update ] || { shift 4; echo "$@" >"$CALLS"; exit 1; }'), ("id", "echo 0"), ("python3", "echo 3.11"), ("unzip", "")):
@@ -126,13 +153,4 @@ def packages(work: Path) -> None:
                "HAS": " ".join([*every, has]), "KNOWS": knows}
         subprocess.run([work / "ci" / "setup", "sanitizers"], env=env, capture_output=True, text=True, timeout=100, check=False)
         got = (work / "calls").read_text().split()
-        check(got == [installs] if installs else not any(word.startswith("clang") for word in got), f"installed {has}, known {knows}: {got}")
-
-
-def everything(work: Path) -> None:
-    test(work)
-    packages(work)
-
-
-if __name__ == "__main__":
-    in_scratch(everything, "the set-up holds")
+        assert got == [installs] if installs else not any(word.startswith("clang") for word in got), f"installed {has}, known {knows}: {got}"

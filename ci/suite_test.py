@@ -1,14 +1,14 @@
-"""The tests of PyTorch, and of a library, counted (ci/upstream --suite), on a checkout of a few small files: part of ci/upstream_test.py."""
+"""The tests of PyTorch, and of a library, counted (ci/upstream --suite), on a checkout of a few small files."""
 import importlib.metadata
 import json
-import os
 import sys
 import time
 from pathlib import Path
 
-from checks import check
+import pytest
 from environments import facts
 
+TORCH = facts(sys.executable)["torch"].split("+")[0]
 HEAD = """import os, signal, subprocess, time, urllib.error
 import pytest
 
@@ -71,12 +71,13 @@ FILES = {
 }
 
 
-def checkout_in(work, version):
-    checkout = work / "pytorch"
+@pytest.fixture
+def checkout(tmp_path):
+    checkout = tmp_path / "pytorch"
     for name, text in FILES.items():
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / name).write_text(text)
-    (checkout / "version.txt").write_text(version + "a0\n")
+    (checkout / "version.txt").write_text(TORCH + "a0\n")
     return checkout
 
 
@@ -87,81 +88,88 @@ def lives(process):
         return False
 
 
-def test(work, upstream):
-    """`upstream(work, words...)` is the command: its exit code and what it said."""
-    torch = facts(sys.executable)["torch"].split("+")[0]
-    checkout, keep, ran, report = checkout_in(work, torch), work / "keep" / "rows", work / "ran", work / "report"
-    os.environ["RAN"] = str(ran)
+@pytest.fixture
+def suite(tmp_path, upstream, checkout, monkeypatch):
+    """Counts tests of the checkout: the exit code, the output, and the tests that ran."""
+    ran = tmp_path / "ran"
+    monkeypatch.setenv("RAN", str(ran))
 
     def suite(*words):
         ran.write_text("")
-        code, said = upstream(work, "--suite", checkout, "--with", sys.executable, *words)
+        code, said = upstream("--suite", checkout, "--with", sys.executable, *words)
         return code, said, ran.read_text().split()
 
+    return suite
+
+
+def test_all(tmp_path, suite):
+    keep, report = tmp_path / "keep" / "rows", tmp_path / "report"
     began = time.monotonic()
     code, said, order = suite("--keep", keep, "--limit", "5", "--report", report)
-    check(code == 1 and time.monotonic() - began < 100, f"it ends with 1: {code}", said)
+    assert code == 1 and time.monotonic() - began < 100, f"it ends with 1: {code}: {said}"
     for row in ("| test/distributed/test_small.py | 10 | 10 | 5 | 3 | 1 | 1 | 56 % | 5 of 9 |", "| test/distributed/deeper/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |",
                 "| test/distributed/test_broken.py | 1 | 1 | 0 | 1 | 0 | 0 | 0 % | 0 of 1 |", "| test/distributed/test_leaves.py | 1 | 1 | 0 | 0 | 1 | 0 |  | 0 of 0 |",
                 "| test/distributed/test_ranks.py | 3 | 3 | 1 | 1 | 1 | 0 | 50 % | 1 of 2 |", "| test/test_optim.py | 40 | 40 | 40 | 0 | 0 | 0 | 100 % | 40 of 40 |",
                 "| all of these files | 56 | 56 | 47 | 5 | 3 | 1 | 89 % | 47 of 53 |"):
-        check(row in said, f"counts: {row}", said)
-    check("| downloads | 1 | expected to fail: " in said, "a cause with its reason", said)
+        assert row in said, f"counts: {row}: {said}"
+    assert "| downloads | 1 | expected to fail: " in said, f"a cause with its reason: {said}"
     for words in ("test_small.py::test_wrong: ValueError: off by one", "test_killed: Error: the process was ended by SIGKILL", "test_hangs: Error: the process did not end within 5 s",
                   "nothing_of_this_name", "test_wrong_rank: ValueError: rank 1 differs", "6 failed, 5 of them without a known reason"):
-        check(words in said, f"without a reason: {words}", said)
-    check(order.count("hangs") == order.count("last") == 1, "each test runs once, also behind one that dies", str(order))
-    check(order.count("wrong") == order.count("killed") == order.count("behind") == 2, "and once more by itself where it has failed", str(order))
-    check("1 passed by themselves in a new process and had failed behind other tests: test/distributed/test_small.py::test_behind" in said, "says which passed by themselves", said)
-    check(not lives((work / "ran.child").read_text()), "a process that a killed test has started ends too")
+        assert words in said, f"without a reason: {words}: {said}"
+    assert order.count("hangs") == order.count("last") == 1, f"each test runs once, also behind one that dies: {order}"
+    assert order.count("wrong") == order.count("killed") == order.count("behind") == 2, f"and once more by itself where it has failed: {order}"
+    assert "1 passed by themselves in a new process and had failed behind other tests: test/distributed/test_small.py::test_behind" in said, f"says which passed by themselves: {said}"
+    assert not lives((tmp_path / "ran.child").read_text()), "a process that a killed test has started ends too"
     lines = map(json.loads, (report / "tests.jsonl").read_text().splitlines())  # of which the stand-in makes no report
     verdicts = {(line["trial"]["scenario"], verdict["name"]): verdict for line in lines if "trial" in line for verdict in line["trial"]["verdicts"]}
     small = "test/distributed/test_small.py"
-    check(len(verdicts) == 56 and [verdicts[small, f"run/test_{name}"]["status"] for name in ("right", "wrong", "skipped", "download")] == ["pass", "fail", "skip", "skip"],
-          "a verdict for each test", str(verdicts))
+    assert len(verdicts) == 56 and [verdicts[small, f"run/test_{name}"]["status"] for name in ("right", "wrong", "skipped", "download")] == ["pass", "fail", "skip", "skip"], f"a verdict for each test: {verdicts}"
 
     code, again, order = suite("--keep", keep, "--limit", "5")
-    check(code == 1 and not order and again.split("\n| cause")[0].endswith(said.split("\n| cause")[0].partition("| file |")[2]), "nothing runs twice", again)
+    assert code == 1 and not order and again.split("\n| cause")[0].endswith(said.split("\n| cause")[0].partition("| file |")[2]), f"nothing runs twice: {again}"
     lines = keep.read_text().splitlines()
     found = next(number for number, line in enumerate(lines) if line.startswith('{"test": ') and "::test_wrong\"" in line)
     keep.write_text("\n".join([*lines[:found], *lines[found + 1:], lines[found][:40]]))  # a run that was ended within the line
     code, again, order = suite("--keep", keep, "--limit", "5")
-    check(code == 1 and order == ["wrong", "wrong"] and "| 56 | 56 | 47 | 5 | 3 | 1 |" in again, f"it goes on with what is left: {order}", again)
-    check(len(keep.read_text().splitlines()) == len(lines) + 1, "the half line stays by itself")
+    assert code == 1 and order == ["wrong", "wrong"] and "| 56 | 56 | 47 | 5 | 3 | 1 |" in again, f"it goes on with what is left: {order}: {again}"
+    assert len(keep.read_text().splitlines()) == len(lines) + 1, "the half line stays by itself"
 
-    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", work / "sample")
-    check(code == 0 and "| test/test_optim.py | 40 | 10 | 10 | 0 | 0 | 0 | 100 % | 40 of 40 |" in said and order == ["many"] * 10 and "none failed" in said, f"a sample: {code}", said)
-    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", work / "sample")
-    check(code == 0 and not order, "a seed draws the same tests", said)
-    stand_in = work / "tidemark"
+
+def test_sample(tmp_path, suite):
+    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
+    assert code == 0 and "| test/test_optim.py | 40 | 10 | 10 | 0 | 0 | 0 | 100 % | 40 of 40 |" in said and order == ["many"] * 10 and "none failed" in said, f"a sample: {code}: {said}"
+    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
+    assert code == 0 and not order, f"a seed draws the same tests: {said}"
+    stand_in = tmp_path / "tidemark"
     stand_in.write_text(stand_in.read_text() + "# another build\n")
-    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", work / "sample")
-    check(code == 0 and len(order) == 10, "another tidemark begins anew", said)
+    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
+    assert code == 0 and len(order) == 10, f"another tidemark begins anew: {said}"
     code, said, _ = suite("--files", "deeper", "--limit", "60")
-    check(code == 0, f"without a keep file: {code}", said)
+    assert code == 0, f"without a keep file: {code}: {said}"
 
-    for words, says in (((work,), "and no source distribution of a library (PKG-INFO)"), ((checkout, "--files", "nowhere"), "has no test file with 'nowhere' in its path"), ((checkout, "--sample", "0"), "is at least 1")):
-        code, said = upstream(work, "--suite", *words, "--with", sys.executable)
-        check(code == 2 and says in said, f"refused: {says}: {code}", said)
+
+def test_refusals(tmp_path, upstream, checkout):
+    for words, says in (((tmp_path,), "and no source distribution of a library (PKG-INFO)"), ((checkout, "--files", "nowhere"), "has no test file with 'nowhere' in its path"), ((checkout, "--sample", "0"), "is at least 1")):
+        code, said = upstream("--suite", *words, "--with", sys.executable)
+        assert code == 2 and says in said, f"refused: {says}: {code}: {said}"
     (checkout / "version.txt").write_text("1.2.3\n")
-    code, said = upstream(work, "--suite", checkout, "--with", sys.executable)
-    check(code == 2 and said.count("\n") == 1 and f"its version.txt says 1.2.3, and the torch that runs is {torch}" in said, f"another version: {code}", said)
-    test_library(work, upstream)
+    code, said = upstream("--suite", checkout, "--with", sys.executable)
+    assert code == 2 and said.count("\n") == 1 and f"its version.txt says 1.2.3, and the torch that runs is {TORCH}" in said, f"another version: {code}: {said}"
 
 
-def test_library(work, upstream):
-    library = work / "library"
+def test_library(tmp_path, upstream):
+    library = tmp_path / "library"
     for name, text in (("tests/test_small.py", "from .neighbour import value\n\ndef test_value(): assert value == 3\n"), ("tests/neighbour.py", "value = 3\n")):
         (library / name).parent.mkdir(parents=True, exist_ok=True)
         (library / name).write_text(text)
 
     def suite(version, *words):
         (library / "PKG-INFO").write_text(f"Metadata-Version: 2.1\nName: pytest\nVersion: {version}\n")
-        return upstream(work, "--suite", library, *words)
+        return upstream("--suite", library, *words)
 
     installed = importlib.metadata.version("pytest")
     code, said = suite(installed, "--with", sys.executable)
-    check(code == 0 and "| tests/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |" in said, f"the tests of a source distribution: {code}", said)
+    assert code == 0 and "| tests/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |" in said, f"the tests of a source distribution: {code}: {said}"
     for version, words, says in (("0.1", ("--with", sys.executable), f"is pytest 0.1, and {sys.executable} has {installed}"), (installed, (), "--with PYTHON names the Python that has pytest")):
         code, said = suite(version, *words)
-        check(code == 2 and said.count("\n") == 1 and says in said, f"refused: {says}: {code}", said)
+        assert code == 2 and said.count("\n") == 1 and says in said, f"refused: {says}: {code}: {said}"

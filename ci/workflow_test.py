@@ -1,15 +1,17 @@
-"""workflow_test.py TIDEMARK ROOT SITE: the steps of the GitHub action and of the GitLab component, as they stand in their YAML, on a small repository in
+"""The steps of the GitHub action and of the GitLab component, as they stand in their YAML, on a small repository in
 which a change widens a model. The installation alone is not run. The steps of the workflows are read, and those that run scripts name files that exist."""
 import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import yaml
+from stand_in import executable
 
-TIDEMARK, ROOT, SITE = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+ROOT = Path(__file__).resolve().parents[1]
+TIDEMARK = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
+DEPS = Path(os.environ.get("TIDEMARK_DEPS", ROOT / ".deps"))
 PROGRAM = "import torch\nmodel = torch.nn.Linear(1024, {}, bias=False, device='cuda')\nmodel(torch.ones(256, 1024, device='cuda')).sum().backward()\n"
 TEST = "import tidemark, torch\n@tidemark.limit({!r}, of='allocated')\ndef test_it():\n    torch.empty(1 << 20, device='cuda')\n"
 
@@ -39,10 +41,8 @@ def run(folder, *words):
     commands = folder / "commands"
     commands.mkdir(exist_ok=True)
     for name, target in (("tidemark", TIDEMARK), ("python", sys.executable)):
-        if not (commands / name).exists():
-            (commands / name).write_text(f'#!/bin/sh\nexec {target} "$@"\n')
-            (commands / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / '.deps' / 'pytest'}:{SITE}", "TIDEMARK": TIDEMARK,
+        executable(commands / name, f'#!/bin/sh\nexec {target} "$@"\n')
+    environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "PYTHONPATH": f"{ROOT / 'python'}:{DEPS / 'pytest'}:{DEPS / 'python'}", "TIDEMARK": TIDEMARK,
                    "PYTEST_ADDOPTS": "-p tidemark.plugin -p no:cacheprovider", "GITHUB_STEP_SUMMARY": str(folder / "step.md"), "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
     done = subprocess.run([sys.executable, ROOT / "ci" / "workflow", *words], capture_output=True, text=True, check=False, cwd=folder, env=environment)
     return done.returncode, done.stdout + done.stderr
@@ -57,34 +57,30 @@ def component(folder):
     return run(folder, ROOT / "templates" / "memory.yml", "--skip", "before_script", "--context", "inputs.tests=tests", "--context", "inputs.program=python src/train.py")
 
 
-def main():
-    with tempfile.TemporaryDirectory() as work:
-        work = Path(work)
-        code, said = action(same := repository(work / "same", 1024, "4MiB"))
-        assert code == 0 and "::error" not in said and "1 passed" in said, said
-        assert "--- Comment: skipped" in said and "--- Install: not run here" in said, said
-        code, said = action(wider := repository(work / "wider", 2048, "4MiB"))
-        assert code == 1 and re.search(r"^::error file=src/train\.py,line=2,title=holds more memory::.*parameters", said, re.M), said
-        assert "--- Peaks: exit code 1" in said and "--- Summary" in said, said
-        summary = (wider / "step.md").read_text()
-        assert "1 passed" in summary and "### Peaks beside those of origin/main" in summary and "train.py:2" in summary, summary
-        code, said = action(repository(work / "test", 1024, "1MiB"))
-        assert code == 1 and "--- Tests: exit code 1" in said and "--- Peaks\n" in said and "--- Peaks: exit" not in said, said
-        for folder in (same, wider):
-            subprocess.run(["rm", "-rf", folder / "memory"], check=True)
-            subprocess.run(["git", "worktree", "prune"], cwd=folder, check=True)
-        code, said = component(same)
-        assert code == 0 and "1 passed" in (same / "memory" / "summary.md").read_text(), said
-        code, said = component(wider)
-        assert code == 1 and "train.py:2" in (wider / "memory" / "summary.md").read_text(), said
+def test_steps(tmp_path):
+    code, said = action(same := repository(tmp_path / "same", 1024, "4MiB"))
+    assert code == 0 and "::error" not in said and "1 passed" in said, said
+    assert "--- Comment: skipped" in said and "--- Install: not run here" in said, said
+    code, said = action(wider := repository(tmp_path / "wider", 2048, "4MiB"))
+    assert code == 1 and re.search(r"^::error file=src/train\.py,line=2,title=holds more memory::.*parameters", said, re.M), said
+    assert "--- Peaks: exit code 1" in said and "--- Summary" in said, said
+    summary = (wider / "step.md").read_text()
+    assert "1 passed" in summary and "### Peaks beside those of origin/main" in summary and "train.py:2" in summary, summary
+    code, said = action(repository(tmp_path / "test", 1024, "1MiB"))
+    assert code == 1 and "--- Tests: exit code 1" in said and "--- Peaks\n" in said and "--- Peaks: exit" not in said, said
+    for folder in (same, wider):
+        subprocess.run(["rm", "-rf", folder / "memory"], check=True)
+        subprocess.run(["git", "worktree", "prune"], cwd=folder, check=True)
+    code, said = component(same)
+    assert code == 0 and "1 passed" in (same / "memory" / "summary.md").read_text(), said
+    code, said = component(wider)
+    assert code == 1 and "train.py:2" in (wider / "memory" / "summary.md").read_text(), said
+
+
+def test_scripts_are_there():
     named = set()
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
         for job in yaml.safe_load(path.read_text())["jobs"].values():
             for step in job["steps"]:
                 named |= set(re.findall(r"(?<![\w/.])(?:\./)?(ci/\w+)", step.get("run", "")))
     assert {"ci/test", "ci/wheel", "ci/release"} <= named and all((ROOT / name).exists() for name in named), named
-    print("the action and the component ran as they stand, 5 runs")
-
-
-if __name__ == "__main__":
-    main()
