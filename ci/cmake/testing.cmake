@@ -88,12 +88,3 @@ function(tidemark_pytest prefix script layer)
   set_tests_properties(${tests} PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS ${layer} ENVIRONMENT "${environment}"
                        SKIP_REGULAR_EXPRESSION "\n[0-9]+ skipped" ${arg_PROPERTIES}) # that is, all of them
 endfunction()
-
-# tidemark_script(NAME SCRIPT LAYER [ARGUMENTS ...] [ENVIRONMENT ...] [PROPERTIES ...])
-# A test in Python: SCRIPT of the source folder. PROPERTIES are CTest's.
-function(tidemark_script name script layer)
-  cmake_parse_arguments(arg "" "" "ARGUMENTS;ENVIRONMENT;PROPERTIES" ${ARGN})
-  list(APPEND arg_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark)
-  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/${script} ${arg_ARGUMENTS})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${TIDEMARK_TEST_TIMEOUT} LABELS ${layer} ENVIRONMENT "${arg_ENVIRONMENT}" ${arg_PROPERTIES})
-endfunction()
