@@ -298,21 +298,33 @@ block = torch.empty(64 << 20, device="cuda")
 
 
 def test_hooks_of_backward():
-    """What FSDP gathers in a hook, before a node runs, is at the line that calls the backward: autograd's threads have no line of the program's."""
-    program = """
+    """What FSDP gathers in a hook before a node runs, and what a hook of DDP compresses, is at the line that calls the backward: autograd's threads have no
+    line of the program's."""
+    begin = """
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.distributed.fsdp import fully_shard
 dist.init_process_group("nccl")
 torch.cuda.set_device(dist.get_rank())
 model = nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)).cuda()
+"""
+    fsdp = """
 for layer in model:
     fully_shard(layer)
 fully_shard(model)
+"""
+    ddp = """
+model = nn.parallel.DistributedDataParallel(model)
+model.register_comm_hook(None, fp16_compress_hook)
+"""
+    end = """
 loss = model(torch.ones(8, 512, device="cuda")).sum()
 loss.backward()
 dist.destroy_process_group()
 """
-    said = python(program, "--ranks", 2, "--report", FOLDER / "gathered").ends(0)
-    gathered, lines = alive(said, "sharding buffers")
-    said.check(gathered > 2 * MIB and "<module> <string>:13" in lines and ".py:" not in lines, f"{gathered} bytes: {lines}")
+    for name, wraps, least in ("fsdp", fsdp, 2 * MIB), ("ddp", ddp, MIB):
+        said = python(begin + wraps + end, "--ranks", 2, "--report", FOLDER / name).ends(0)
+        size, lines = alive(said, "sharding buffers")
+        line = (begin + wraps + end).split("\n").index("loss.backward()") + 2
+        said.check(size > least and f"<module> <string>:{line}" in lines and ".py:" not in lines, f"{size} bytes: {lines}")

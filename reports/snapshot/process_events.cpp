@@ -218,11 +218,12 @@ class EventReader {
   bool by_python(const std::vector<std::uint32_t>& frames) const {
     return !frames.empty() && !runs_backward(out_.frames[frames.front()]);
   }
-  /// Frames of what runs in a node: those of Python in it, and those of the place that made it.
+  /// Frames of what runs in a node: those of Python in it, and those of the place that made it; if
+  /// no forward did, of the call of the backward.
   std::vector<std::uint32_t> below(const std::vector<std::uint32_t>& frames,
                                    const Node& node) const {
     std::vector<std::uint32_t> all;
-    if (by_python(frames)) all = frames;
+    if (by_python(frames) || node.forward.empty()) all = frames;
     all.insert(all.end(), node.forward.begin(), node.forward.end());
     return all;
   }

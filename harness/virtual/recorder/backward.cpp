@@ -20,12 +20,17 @@ namespace {
 
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 
-thread_local Number node_here = 0, module_here = 0;
+struct Numbered {
+  Number number = 0;
+  bool has_place = false;  // of a forward
+};
+thread_local Numbered node_here;
+thread_local Number module_here = 0;
 
-// The node that this thread ran last, and its number.
+// The node that this thread ran last.
 struct Ran {
   const torch::autograd::Node* node = nullptr;
-  Number number = 0;
+  Numbered numbered;
 };
 thread_local Ran ran;
 
@@ -80,7 +85,7 @@ void note_node(std::uint64_t sequence, int of_function) {
   if (rows.size() > kForwards) rows.pop_front();
 }
 
-Number node_of(State& state, const at::RecordFunction& call) {
+Numbered node_of(State& state, const at::RecordFunction& call) {
   const std::lock_guard lock(state.mutex);
   Forward made{};
   const auto thread = forwards().find(call.forwardThreadId());
@@ -89,11 +94,11 @@ Number node_of(State& state, const at::RecordFunction& call) {
     const auto after = std::ranges::upper_bound(rows, call.seqNr(), {}, &Forward::sequence);
     if (call.seqNr() >= 0 && after != rows.begin()) made = *std::prev(after);
   }
-  return state.names().node(call.name(), made.stack, made.module, made.within);
+  return {state.names().node(call.name(), made.stack, made.module, made.within), made.stack != 0};
 }
 
 struct Before : at::ObserverContext {
-  Number outer = node_here;
+  Numbered outer = node_here;
   Ran own;
 };
 
@@ -153,10 +158,19 @@ const void* address_on_gpu(const c10::TensorImpl& tensor) {
 
 // The engine sums a node's results up to the sizes of its inputs when the node itself has ended,
 // also where another node runs around it (reentrant checkpoints).
-Number node_now() {
+namespace {
+
+Numbered running_node() {
   const auto node = torch::autograd::get_current_node();
-  return node && node.get() == ran.node ? ran.number : node_here;
+  return node && node.get() == ran.node ? ran.numbered : node_here;
 }
+
+}  // namespace
+
+Number node_now() { return running_node().number; }
+
+bool node_now_has_place() { return running_node().has_place; }
+
 Number module_now(Names& names) {
   if (module_here != 0) return module_here;
   // The operator of the last node may run in Python, as those of DTensor do.

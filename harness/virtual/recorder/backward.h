@@ -14,6 +14,9 @@ const void* address_on_gpu(const c10::TensorImpl& tensor);
 /// The node that runs on this thread, as State::names() has it; 0 outside a backward.
 Number node_now();
 
+/// True if that node has a place of a forward, which AccumulateGrad has not.
+bool node_now_has_place();
+
 /// The module that runs forward on this thread (Names::string); set by modules.h.
 /// Outside of all modules it is "outside modules" in an operator that has made a node of autograd:
 /// while the instruction of Python that made the thread's last node is still the one that runs. So

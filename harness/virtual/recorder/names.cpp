@@ -105,7 +105,7 @@ Number Names::stack(Number caller) {
     const PythonPlace& place = places_[places_.size() - 1 - i];
     last_.push_back({place, pushed(last_.empty() ? caller : last_.back().stack, place)});
   }
-  return last_.empty() ? 0 : last_.back().stack;
+  return last_.empty() ? caller : last_.back().stack;
 }
 
 Number Names::node(std::string_view name, Number stack, Number module, Number within) {

@@ -25,15 +25,15 @@ std::string begun(Tag tag) { return {static_cast<char>(tag)}; }
 
 constexpr const char* kBackward = "backward";
 
-/// True in a thread of autograd's outside its nodes: a hook runs there (FSDP gathers parameters).
-/// A node has the place of its forward.
-bool hook_of_backward() {
+/// True in a thread of autograd's where nothing has a place of the program's: a hook before a node
+/// (FSDP gathers parameters), or a node without a forward (AccumulateGrad, with DDP's hooks).
+bool is_without_place() {
   thread_local const bool is_autograds = [] {
     char name[16] = {};
     prctl(PR_GET_NAME, name);
     return std::string_view(name).starts_with("pt_autograd");
   }();
-  return is_autograds && node_now() == 0;
+  return is_autograds && !node_now_has_place();
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ void State::on_event(const AllocatorEntry& entry) {
   const bool made = entry.action_ == Action::ALLOC || entry.action_ == Action::SEGMENT_ALLOC ||
                     entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
-  const Number stack = made ? names_.stack(hook_of_backward() ? backward_ : 0) : 0;
+  const Number stack = made ? names_.stack(is_without_place() ? backward_ : 0) : 0;
   std::string& out = event_;
   out.assign(1, static_cast<char>(Tag::event));
   put(out, static_cast<std::uint64_t>(entry.action_));
