@@ -333,21 +333,22 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   std::vector<std::string> places;
   for (std::size_t i = 0; i < std::min(kMost, growth.parts.size()); ++i) {
     const Part& part = growth.parts[i];
-    const std::string often = growth.every == 0 ? " " + growth.often[i] : "";
+    const std::string own = growth.every == 0 ? " " + growth.often[i] : "";
     const char* one_or_more =
         part.count == 1 ? " gives way to a larger one" : " give way to larger ones";
     places.push_back(fmt::format(
-        "{}{} {} {}{}, {}{}{}", bytes_text(part.bytes), often, growth.replaced[i] ? "as" : "in",
+        "{}{} {} {}{}, {}{}{}", bytes_text(part.bytes), own, growth.replaced[i] ? "as" : "in",
         plural(part.count, "block"), growth.replaced[i] ? one_or_more : "", part.kind,
         module_text(part.module), part.site.empty() ? "" : ", " + part.site));
   }
   if (growth.parts.size() > kMost)
     places.push_back(fmt::format("{} more", growth.parts.size() - kMost));
   const bool differ = growth.most - growth.least > growth.most / 20;
-  std::string out = fmt::format(
-      "{} grows by {}{} {} since {} {}: {}", place_name(growth.where, growth.device),
-      differ ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most),
-      how_often(growth.every, growth.unit), growth.unit, growth.since, fmt::join(places, "; "));
+  const std::string often = how_often(growth.every, growth.unit);
+  std::string out =
+      fmt::format("{} grows by {}{} {} since {} {}: {}", place_name(growth.where, growth.device),
+                  differ ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most), often,
+                  growth.unit, growth.since, fmt::join(places, "; "));
   out += held_by(growth, kMost);
   if (std::ranges::all_of(growth.holders, &Holder::is_cycle))
     return out;  // it is freed now and then
@@ -356,7 +357,8 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   if (capacity <= growth.reserved || growth.filled == 0) return out;
   const std::int64_t times = (capacity - growth.reserved) / growth.filled + 1;
   const std::int64_t full = growth.last + times * std::max<std::int64_t>(growth.every, 1);
-  return out + fmt::format("; at this rate the {} of this GPU are full in {} {}",
+  const std::string rate = differ ? bytes_text(growth.most) + " " + often : "this rate";
+  return out + fmt::format("; at {} the {} of this GPU are full in {} {}", rate,
                            bytes_text(capacity), growth.unit, full);
 }
 
