@@ -1,5 +1,6 @@
 """Memory that grows only in every n-th step, in a program that also keeps memory without growing; and blocks that give way to larger ones."""
 import random
+import re
 
 from testing.said import FOLDER, python
 
@@ -105,3 +106,24 @@ for step in range(60):
     mean = len(steps) * 1024 / (58 - steps[0])
     said.check(f"grows by {mean:.1f} KiB a step on average since step 1: 1 MiB in {len(steps)} of 58 steps in 1 block, other, <module> <string>:" in said.err, "how often")
     said.check("; held by `kept` in <module>" in said.err, "which object holds it")
+
+
+def test_works():
+    """A hook of DDP whose works nobody waits for: PyTorch's watchdog lets go of what they hold, and has not looked in the few milliseconds that this takes."""
+    said = python("""
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+model = nn.parallel.DistributedDataParallel(nn.Linear(512, 512, bias=False).cuda())
+model.register_comm_hook(None, fp16_compress_hook)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(12):
+    model(torch.ones(8, 512, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+dist.destroy_process_group()
+""", "--ranks", 2, "--report", FOLDER / "works").ends(0)
+    said.check(re.search(r"grows by 512 KiB a step since step 1: 512 KiB in 1 block, sharding buffers, <module> <string>:12; "
+                         r"held by works of a process group, of which PyTorch's watchdog lets go every 100 ms$", said.err, re.M), "what holds it, and no rate")

@@ -350,7 +350,7 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
                   differ ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most), often,
                   growth.unit, growth.since, fmt::join(places, "; "));
   out += held_by(growth, kMost);
-  if (std::ranges::all_of(growth.holders, &Holder::is_cycle))
+  if (std::ranges::all_of(growth.holders, &Holder::is_freed_later))
     return out;  // it is freed now and then
   if (std::ranges::find(growth.replaced, true) != growth.replaced.end())
     return out;  // a block needs as much again while it gives way, and leaves a gap

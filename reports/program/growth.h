@@ -47,7 +47,7 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture);
 /// "rank 0 grows by 224.2 MiB a step since step 2: 192 MiB in 6 blocks, activations, evaluate
 /// leak.py:8; ...; held by `total_loss` in main (leak.py:23); at this rate 4 GiB are full in step
 /// 17", since reserved grows by as much; no rate where all is held by cycles, which the collector
-/// frees, and none where blocks give way to larger ones.
+/// frees, or by works of a process group, and none where blocks give way to larger ones.
 /// `capacity`: of the GPU; 0: not known, or it has been full.
 std::string growth_text(const StepGrowth& growth, Bytes capacity);
 

@@ -49,7 +49,7 @@ FIELDS(SkippedSteps, device, first, last, count, events, at)
 FIELDS(DeviceSummary, device, events, ooms, oom, begin, peak, end, peak_event, parts, left, wastes,
        phases, repeats, skipped, fragmentation)
 FIELDS(LeftAtEnd, process, bytes, parts)
-FIELDS(Holder, name, is_cycle)
+FIELDS(Holder, name, is_cycle, is_work)
 FIELDS(Picture::Place, kind, module, site, file, line, source, holder)
 FIELDS(Picture::Phase, name, step, from, to)
 FIELDS(StepGrowth, where, device, unit, every, since, last, least, most, filled, reserved, parts,

@@ -16,10 +16,11 @@ namespace {
 
 constexpr const char* kHolder = "holder";  // kinds of labels that are none of a tensor
 constexpr const char* kCycle = "cycle of references";
+constexpr const char* kWork = "work of a process group";
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
 bool is_of_holder(const TensorLabel& label) {
-  return label.kind == kHolder || label.kind == kCycle;
+  return label.kind == kHolder || label.kind == kCycle || label.kind == kWork;
 }
 
 std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
@@ -118,6 +119,7 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
 }
 
 std::string Holder::text() const {
+  if (is_work) return "works of a process group, of which PyTorch's watchdog lets go every 100 ms";
   if (!is_cycle) return name;
   return fmt::format("a cycle of references{}, which waits for Python's collector",
                      name.empty() ? "" : " (" + name + ")");
@@ -126,7 +128,7 @@ std::string Holder::text() const {
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
   HolderOf out;
   each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
-    if (is_of_holder(label)) out[block] = {label.name, label.kind == kCycle};
+    if (is_of_holder(label)) out[block] = {label.name, label.kind == kCycle, label.kind == kWork};
   });
   return out;
 }

@@ -33,7 +33,9 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 struct Holder {
   std::string name;
   bool is_cycle = false;  // Python's collector frees it
-  bool is_known() const { return is_cycle || !name.empty(); }
+  bool is_work = false;   // of a process group: PyTorch's watchdog lets go of it
+  bool is_known() const { return is_freed_later() || !name.empty(); }
+  bool is_freed_later() const { return is_cycle || is_work; }
   std::string text() const;
   auto operator<=>(const Holder&) const = default;
 };

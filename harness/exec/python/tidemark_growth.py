@@ -1,5 +1,6 @@
 """Memory that grows from step to step: the blocks that a step leaves behind get labels of the kind "holder" or "cycle of references", with the name of what holds them in the
 program. The record says which blocks these are at the end; this says who holds them, which only a program that runs can say."""
+import ctypes
 import gc
 import os
 import sys
@@ -22,8 +23,10 @@ class Rising:
 
 
 class Growth:
-    def __init__(self, torch, layer, paths):
+    def __init__(self, torch, layer, paths, libraries):
         self.torch, self.layer, self.paths = torch, layer, paths
+        self.waits_for_watchdog = libraries.tidemark_device_waits_for_watchdog
+        self.waits_for_watchdog.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
         self.others = (os.path.dirname(torch.__file__) + os.sep,)
         self.step, self.searches = 0, False
         self.kinds = {}  # of what begins a step
@@ -118,6 +121,9 @@ class Growth:
             for address in holds[at] - named:
                 self.layer.tidemark_record_label(address, *(word.encode() for word in found))
             named |= holds[at]
+        for address in left.keys() - named:
+            if self.waits_for_watchdog(address, left[address]):
+                self.layer.tidemark_record_label(address, b"work of a process group", b"")
 
     def holding(self, left):
         """Tensors, and the addresses of the blocks that each of them holds: its own, and those of its graph."""

@@ -72,7 +72,7 @@ class Labels:
         self.torch, self.layer = torch, layer
         self.trace = Trace(libraries, layer)
         self.modules = Modules(layer)
-        self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules))
+        self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules, libraries))
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.has_optimizer = False
         self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids, and how many have gradients

@@ -62,8 +62,8 @@ void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end
 /// groups see those that have ended before (watchdog.h).
 void before_collectives();
 
-/// For race detection: the last operation of this stream reads or writes these bytes of device or
-/// pinned memory.
+/// The last operation of this stream, a collective, reads or writes these bytes of device or pinned
+/// memory: for race detection, and for what waits for a watchdog.
 void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,
                  bool write);
 

@@ -132,9 +132,12 @@ void end_collective(StreamHandle stream, std::string_view name, Ns start, Ns end
 
 void note_access(StreamHandle stream, std::string_view name, const void* address, std::size_t bytes,
                  bool write) {
-  if (!race::is_on() || bytes == 0) return;
+  if (bytes == 0) return;
   auto [e, lock, s] = locked(stream);
-  if (s) race::note(*s, name, {reinterpret_cast<std::uintptr_t>(address), bytes, 1, 0}, write);
+  if (!s) return;
+  note_memory_of_work(e, *s, address);
+  if (race::is_on())
+    race::note(*s, name, {reinterpret_cast<std::uintptr_t>(address), bytes, 1, 0}, write);
 }
 
 // A kernel whose work is not known from its arguments.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <map>
 #include <new>
 #include <string_view>
 #include <thread>
@@ -181,6 +182,27 @@ void show_watchdogs_the_time(Engine& e) {
   ++e.news;
 }
 
+namespace {
+
+struct Works {
+  std::map<std::uintptr_t, Mark> last;  // on the memory that begins there
+  std::size_t most = 1024;              // of which those that have been seen are not forgotten
+
+  void forget_seen(const Engine& e) {
+    std::erase_if(last, [&](const auto& one) { return watchdog_sees(e, one.second); });
+    most = std::max<std::size_t>(1024, 2 * last.size());
+  }
+};
+Works& works() { return immortal<Works>(); }
+
+}  // namespace
+
+void note_memory_of_work(Engine& e, Stream& s, const void* address) {
+  if (watchdogs().count == 0) return;
+  if (works().last.size() >= works().most) works().forget_seen(e);
+  works().last[reinterpret_cast<std::uintptr_t>(address)] = e.mark(s);
+}
+
 void let_watchdogs_look() {
   Watchdogs& w = watchdogs();
   // What this thread is must be known before it waits with the lock held.
@@ -234,6 +256,16 @@ void before_collectives() {
 }  // namespace tidemark::device
 
 void tidemark_device_program_ends() { tidemark::device::let_watchdogs_end(); }
+
+int tidemark_device_waits_for_watchdog(const void* address, std::size_t bytes) {
+  auto [e, lock] = tidemark::device::locked_at_once();
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const auto& last = tidemark::device::works().last;
+  return std::any_of(last.lower_bound(begin), last.lower_bound(begin + bytes),
+                     [&engine = e](const auto& one) {
+                       return !tidemark::device::watchdog_sees(engine, one.second);
+                     });
+}
 
 // In place of the C library's and libstdc++'s, for all libraries of the process.
 EXPORTED int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,

@@ -105,6 +105,23 @@ TEST_P(Watchdogs, SeeWhatTheScheduleSaysBeforeTheNextOperator) {
   EXPECT_TRUE(watchdog.has_seen()) << "the second multiple of 100 ms is past";
 }
 
+TEST_P(Watchdogs, AreAwaitedByTheMemoryOfCollectives) {
+  const auto [stream, event] = work(150 * kMillisecond);
+  Watchdog watchdog(event);
+  static char block[1024];
+  note_access(stream, "collective", block + 512, 4, true);
+  const auto waits = [&] { return tidemark_device_waits_for_watchdog(block, sizeof block) != 0; };
+  EXPECT_EQ(!instant(), waits());
+  EXPECT_FALSE(tidemark_device_waits_for_watchdog(block, 512)) << "the block before it";
+  CUDA(cudaStreamSynchronize(stream));
+  call_operator();
+  EXPECT_EQ(!instant() && !lagging(), waits());
+  run(stream, 60 * kMillisecond);
+  CUDA(cudaStreamSynchronize(stream));
+  call_operator();
+  EXPECT_FALSE(waits());
+}
+
 TEST_P(Watchdogs, LookBetweenCollectivesOnlyWhereThereIsSomethingToSee) {
   const cudaStream_t stream = make_stream();
   Watchdog watchdog(make_event(cudaEventDisableTiming));
