@@ -14,12 +14,13 @@ RUN = ("run", "fsdp_prefetch/stash", "--size", "smoke", "--ranks", "2", "--histo
 
 
 def of_job(index):
-    """Process ids of a job's tidemark and of its ranks."""
-    return [process for process, variables in environments() if variables.get("TIDEMARK_JOB", "").startswith(f"{index} ") and runs_scenarios(process)]
+    """Process ids of a job's tidemark and of its ranks, of this test alone."""
+    return [process for process, variables in environments()
+            if variables.get("JOBS_TEST") == os.getcwd() and variables.get("TIDEMARK_JOB", "").startswith(f"{index} ") and runs_scenarios(process)]
 
 
 def start(*words):
-    return subprocess.Popen([BINARY, *RUN, *words, "--executor", "local"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    return subprocess.Popen([BINARY, *RUN, *words, "--executor", "local"], env=environment(JOBS_TEST=os.getcwd()), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, start_new_session=True)
 
 
