@@ -94,7 +94,8 @@ Numbered node_of(State& state, const at::RecordFunction& call) {
     const auto after = std::ranges::upper_bound(rows, call.seqNr(), {}, &Forward::sequence);
     if (call.seqNr() >= 0 && after != rows.begin()) made = *std::prev(after);
   }
-  return {state.names().node(call.name(), made.stack, made.module, made.within), made.stack != 0};
+  return {state.names().node(call.name(), made.stack, made.module, made.within),
+          made.stack != 0 || made.within != 0};
 }
 
 struct Before : at::ObserverContext {
