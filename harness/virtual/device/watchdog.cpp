@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr Ns kSleep = 100'000'000;  // kWatchdogThreadSleepMillis of c10d
-constexpr Ns kSecond = 1'000'000'000, kMonitor = kSecond;
+constexpr Ns kSecond = 1'000'000'000;
 constexpr auto kSignalAgain = std::chrono::milliseconds(1);  // a watchdog that was about to sleep
 constexpr auto kLongest = std::chrono::seconds(30);          // of a pass, before it is given up
 constexpr auto kRest = std::chrono::seconds(1);  // c10d's sleeps within a pass are far shorter
@@ -48,7 +48,6 @@ struct Watchdogs {
   std::uint64_t wanted = 0;            // the highest Engine::news that the host has waited for
   std::atomic<std::uint64_t> seen{0};  // by all of them
   std::atomic<std::size_t> count{0};
-  std::atomic<bool> program_ended{false};
 
   /// With the lock held, after `all` or `starting` has changed.
   void changed() {
@@ -134,7 +133,7 @@ int sleep(Watchdog& self, pthread_cond_t* condition, clockid_t clock, const time
 /// minutes. A monitor's wait therefore ends each second, as if by chance.
 template <class Wait>
 int wait_of_other(clockid_t clock, timespec end, Wait wait) {
-  const Ns soon = read(clock) + kMonitor;
+  const Ns soon = read(clock) + kSecond;
   if (role != Role::heartbeat || ns_of(end) <= soon) return wait(end);
   end = {soon / kSecond, soon % kSecond};
   const int woken = wait(end);
@@ -222,7 +221,7 @@ void let_watchdogs_end() {
   std::uint64_t news = 0;
   {
     auto [e, lock] = locked_at_once();
-    e.program_ended = watchdogs().program_ended = true;
+    e.program_ended = true;
     news = ++e.news;
   }
   wait_for_passes(news);
@@ -236,13 +235,10 @@ bool rest_of_watchdog(Clock::duration duration) {
     this_watchdog()->given_up = true;
     w.passed.notify_all();
   }
-  auto end = Clock::now() + duration;
-  for (bool shorter = false; Clock::now() < end;) {
+  for (auto end = Clock::now() + duration; Clock::now() < end;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (!shorter && w.program_ended) {
-      end = std::min(end, Clock::now() + kDump);
-      shorter = true;
-    }
+    auto [e, lock] = locked_at_once();
+    if (e.program_ended) end = std::min(end, Clock::now() + kDump);
   }
   return true;
 }
