@@ -77,7 +77,7 @@ def dies(action, nth, what, patterns, words, position=0):
         before = rank != BROKEN and text != "" and ", step" not in text  # that rank had not come so far when this one went
         assert begun or before, f"{outcome.name}: knows where rank {rank} was: {outcome}"
         if rank == BROKEN:
-            assert "waiting in" not in text, f"{outcome.name}: rank {rank} waits for nobody: {outcome}"
+            assert "waiting in" not in text, f"{outcome.name}: rank {rank} waits for no other: {outcome}"
             assert position < 2 or re.search(f", after {CALL}", text), f"{outcome.name}: what rank {rank} did last: {outcome}"
         elif action == "hang" and position > 0:
             assert re.search(rf"waiting in (?={CALL})[^(]*its call {position} \(", text), f"{outcome.name}: what rank {rank} waited in: {outcome}"

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stuck(folder):
-    """Every rank stands still, outside of NCCL: on a GPU nobody would ever know. It takes its time, so it goes on beside the rest."""
+    """Every rank stands still outside of NCCL, and a GPU would not show it. It takes its time, so it goes on beside the rest."""
     faults = "rank=0 call=all_gather nth=3 do=hang; rank=1 call=all_gather nth=3 do=hang"
     return subprocess.Popen([BINARY, "run", CASES[0], "--ranks", "2", "--timeout", "1", "--schedule", "device", "--history", "off", "--out", "stuck"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

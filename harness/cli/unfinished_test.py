@@ -60,7 +60,7 @@ def test_a_capacity_is_taken_in_units():
 
 
 def hanging(out):
-    """A run whose second rank hangs, once it has come to a variant."""
+    """A run that has come to a variant, in which the second rank hangs."""
     with open("out", "w") as printed, open("err", "w") as said:
         process = subprocess.Popen([BINARY, *f"run fsdp_prefetch/stash --size smoke --mode math --ranks 2 --out {out}".split()],
                                    env=environment(TIDEMARK_FAULT="rank=1 nth=30 do=hang"), stdout=printed, stderr=said)

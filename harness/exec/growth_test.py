@@ -109,7 +109,7 @@ for step in range(60):
 
 
 def test_works():
-    """A hook of DDP whose works nobody waits for: PyTorch's watchdog lets go of what they hold, and has not looked in the few milliseconds that this takes."""
+    """A hook of DDP starts works without a wait. PyTorch's watchdog lets go of what they hold, and does not look in the few milliseconds of this program."""
     said = python("""
 import torch.distributed as dist
 from torch import nn

@@ -179,8 +179,7 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
   }
   const auto is_late = [&](std::size_t i) { return fs::exists(notes / fmt::format("{}.late", i)); };
   const auto take = [&](std::size_t i) {
-    FitRun run;
-    run.values = wanted[i].values;
+    FitRun run{.values = wanted[i].values};
     bool idle = false;
     try {
       run = read_run(wanted[i].values, places[i].folder);

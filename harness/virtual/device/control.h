@@ -75,8 +75,7 @@ void tidemark_device_note_refusal(const char* words);
 int tidemark_device_is_refusal(const char* error);
 /// The program has ended, and the process is about to (watchdog.h).
 void tidemark_device_program_ends(void);
-/// Whether collectives have used memory of this block whose end no watchdog of PyTorch has seen
-/// (1).
+/// 1 if a collective has used memory of this block and no watchdog of PyTorch has seen its end.
 int tidemark_device_waits_for_watchdog(const void* address, size_t bytes);
 /// CUDA graphs: whether any capture is under way, whether this stream (a cudaStream_t) is captured.
 int tidemark_device_captures_under_way(void);

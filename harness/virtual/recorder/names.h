@@ -36,8 +36,7 @@ class Names {
   explicit Names(std::string& entries) : entries_(entries) {}
 
   Number string(std::string_view text);
-  /// The stack of the calling thread, whose outermost frame `caller` has called; `caller` if it has
-  /// none.
+  /// The stack of the calling thread on top of the stack `caller`.
   Number stack(Number caller = 0);
   /// The innermost frame of the stack that was numbered last; its number is 0 if it had no frame.
   StackFrame innermost() const { return last_.empty() ? StackFrame{} : last_.back(); }
