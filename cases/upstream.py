@@ -99,6 +99,19 @@ def programs(run):
             sys.exit(f"error: the program {words} has failed, see above")
 
 
+def worth(formula, values):
+    """The value of a formula, a whole number. Raises Misuse where it is none."""
+    return worth_of(formula, tuple(sorted((name, values[name]) for name in set(re.findall(r"[A-Za-z]\w*", formula)) & values.keys())))
+
+
+@functools.lru_cache(maxsize=None)
+def worth_of(formula, values):
+    from tidemark.verdict import equality, judged
+
+    (one,), _ = judged([equality("worth", None, formula, dict(values))])
+    return one["expected"]["low"]
+
+
 @dataclass(frozen=True)
 class Difference:
     """Bytes that released code has more than the scenario (or less), and why."""
@@ -109,11 +122,9 @@ class Difference:
     whole: bool = False  # the formula is the whole figure of released code, and not what it has more
 
     def of(self, phase, statistic, values, here):
-        from tidemark.formula import Formula
-
         if statistic not in self.statistics or self.phases and phase.partition("/")[0] not in self.phases:
             return 0
-        return Formula(self.formula, values).evaluate() - (here if self.whole else 0)
+        return worth(self.formula, values) - (here if self.whole else 0)
 
 
 @dataclass(frozen=True)
@@ -238,7 +249,7 @@ def theirs(program, python, path, rows):
 
 
 def compare(scenario, row, released_ranks):
-    from tidemark.formula import Misuse
+    from tidemark.verdict import Misuse
 
     outcome = Outcome()
     try:

@@ -6,7 +6,9 @@ import sys
 
 from upstream import TIDEMARK
 
-from tidemark.report import Trials, rank, recorded
+from tidemark.report import Trials, rank
+from tidemark.verdict import FAIL, PASS, SKIP
+from tidemark.verdict import verdict as recorded
 
 RELEASED = "released"
 
@@ -52,7 +54,7 @@ class Writer:
         variant = {"name": RELEASED, "role": "fixed", "error": None, "loss": [], "step_time_ns": [], "ranks": [], "sweep": [], "growth": [], "what": f"released code: {file}, torch {torch}"}
         self.add_trial({"scenario": file, "size": "test", "mode": "math", "schedule": "calibrated", "ranks": devices, "steps": 0, "seed": 0, "params": {}, "skipped": None,
                         "variants": [variant], "story": "", "statistic": "allocated", "symbols": [],
-                        "verdicts": [recorded(f"run/{name}", RELEASED, status, why=why) for name, status, why in verdicts]})
+                        "verdicts": [recorded(f"run/{name}", status, variant=RELEASED, why=why) for name, status, why in verdicts]})
 
     def finish(self):
         """Has `tidemark report` make the report."""
@@ -66,12 +68,13 @@ def verdict(row, phase, statistic, rank, scenario, released, differences, words)
     """Verdict on one figure of the released code, in bytes; `scenario` is the scenario's."""
     name = f"memory/released/{statistic}/{phase}"
     if statistic in row.not_judged:
-        return recorded(name, RELEASED, "skip", rank, measured=released, why=row.not_judged[statistic])
+        return recorded(name, SKIP, variant=RELEASED, rank=rank, measured=released, why=row.not_judged[statistic])
     counted = [(each, amount) for each, amount in differences if amount]
     expected = scenario + sum(amount for _, amount in counted)
     formula = " + ".join(([] if any(each.whole for each, _ in counted) else ["scenario"]) + [f"({each.formula})" for each, _ in counted])
     used = {word: value for word, value in {**words, "scenario": scenario}.items() if re.search(rf"\b{re.escape(word)}\b", formula)}
-    return recorded(name, RELEASED, "pass" if released == expected else "fail", rank, expected, formula, used, released, why="; ".join(each.why for each, _ in counted))
+    return recorded(name, PASS if released == expected else FAIL, variant=RELEASED, rank=rank, low=expected, high=expected, formula=formula, values=used, measured=released,
+                    why="; ".join(each.why for each, _ in counted))
 
 
 def trial(scenario, row, found, verdicts, problem, ranks=()):

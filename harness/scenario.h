@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/judge/formula.h"
+#include "harness/record/formula.h"
 #include "harness/record/record.h"
 
 namespace tidemark {

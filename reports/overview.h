@@ -68,6 +68,9 @@ std::string expected_text(const Verdict& verdict);
 std::string formula_text(const Verdict& verdict);
 /// "6,291,456 bytes (+1,048,576)"; the difference is to the nearer bound.
 std::string measured_text(const Verdict& verdict);
+/// What a failed verdict expected, the summands of its formula, what was measured, and why; each on
+/// a line.
+std::vector<std::string> failure_lines(const Verdict& verdict);
 
 /// Median of the step times, over all repetitions of a GPU, the first step (warm-up) left out where
 /// there are others; 0 without any.

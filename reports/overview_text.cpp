@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
+#include <stdexcept>
 
+#include "harness/record/formula.h"
 #include "harness/record/one_line.h"
 #include "reports/overview.h"
 #include "reports/units.h"
@@ -22,7 +25,19 @@ std::string given(const std::vector<std::string>& argv, const std::string& flag)
 }
 
 std::string in_unit(double value, const std::string& unit) {
-  return exact(value) + " " + one_line(unit);
+  return exact(value) + (unit.empty() ? "" : " ") + one_line(unit);
+}
+
+/// "3*U = 12": the summands of its formula; none where that is words.
+std::vector<std::string> terms_of(const Verdict& v) {
+  std::vector<std::string> out;
+  try {
+    for (const auto& [term, value] : Formula{v.formula, v.values}.terms())
+      out.push_back(fmt::format("{} = {}", one_line(term), exact(value)));
+  } catch (const std::invalid_argument&) {
+    out.clear();
+  }
+  return out;
 }
 
 }  // namespace
@@ -91,6 +106,20 @@ std::string measured_text(const Verdict& v) {
   if (v.high && *v.measured > *v.high) difference = *v.measured - *v.high;
   if (v.low && *v.measured < *v.low) difference = *v.measured - *v.low;
   if (difference != 0) out += fmt::format(" ({}{})", difference > 0 ? "+" : "", exact(difference));
+  return out;
+}
+
+std::vector<std::string> failure_lines(const Verdict& v) {
+  const std::string expected = expected_text(v), formula = formula_text(v);
+  std::vector<std::string> out;
+  if (!(expected + formula).empty())
+    out.push_back(fmt::format("expected {}{}{}", expected,
+                              expected.empty() || formula.empty() ? "" : " = ", formula));
+  if (const auto terms = terms_of(v); terms.size() > 1)
+    out.push_back(fmt::format("terms    {}", fmt::join(terms, ", ")));
+  if (v.measured || v.low || v.high) out.push_back("measured " + measured_text(v));
+  std::istringstream why(v.why);
+  for (std::string line; std::getline(why, line);) out.push_back(one_line(line));
   return out;
 }
 

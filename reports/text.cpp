@@ -94,13 +94,7 @@ std::string failure(const Report& report, const Failure& f, const Paint& paint) 
       fmt::format("  {} {} {}/{} {}: {} {}\n", paint.red("FAIL"), paint.bold(one_line(v.name)),
                   one_line(f.trial->scenario), one_line(f.trial->size), one_line(f.trial->schedule),
                   one_line(v.variant), ranks_text(f.ranks));
-  const std::string expected = expected_text(v), formula = formula_text(v);
-  if (!(expected + formula).empty()) {
-    out += fmt::format("       expected {}{}{}\n", expected,
-                       expected.empty() || formula.empty() ? "" : " = ", formula);
-  }
-  out += fmt::format("       measured {}\n", measured_text(v));
-  if (!v.why.empty()) out += fmt::format("       {}\n", one_line(v.why));
+  for (const std::string& line : failure_lines(v)) out += fmt::format("       {}\n", line);
   return out + paint.dim("       again: " + one_line(command(report, *f.trial))) + "\n";
 }
 

@@ -1,5 +1,5 @@
-// Commands that read files and need neither a device nor ranks: compare, history, open, report,
-// snapshot and gpu recording.
+// Commands that read files and need neither a device nor ranks: compare, history, judge, open,
+// report, snapshot and gpu recording.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,6 +26,7 @@ void add_file_commands(CLI::App& app, Act& act);
 void add_compare(CLI::App& app, Act& act);
 void add_completion(CLI::App& app, Act& act);
 void add_history(CLI::App& app, Act& act);
+void add_judge(CLI::App& app, Act& act);
 void add_open(CLI::App& app, Act& act);
 void add_report(CLI::App& app, Act& act);
 void add_snapshot(CLI::App& app, Act& act);

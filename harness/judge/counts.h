@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/judge/formula.h"
+#include "harness/record/formula.h"
 #include "harness/record/record.h"
 
 namespace tidemark {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "harness/judge/formula.h"
 #include "harness/parallel/fault_plan.h"
+#include "harness/record/formula.h"
 
 namespace tidemark {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/judge/formula.h"
+#include "harness/record/formula.h"
 
 namespace tidemark::testing {
 

@@ -67,7 +67,7 @@ def mistakes(tmp_path_factory):
     ("test_ranks_in_a_list", "error", r"tidemark.as_rank: \[0, 1\] is not a rank of 3: ranks are 0 to 2"),
     ("test_rank_twice", "error", r"tidemark.as_rank: names rank 1 twice"), ("test_no_rank", "error", r"tidemark.as_rank: needs at least one rank"),
     ("test_no_such_mode", "error", r"nonsense not in"), ("test_bytes_that_are_none", "error", r"memory.value: half is 1.5, and no whole number of bytes"),
-    ("test_huge_power", "error", r"has a number of more than 1024 bits"), ("test_partner_leaves", "error", r"rank 1: the process ended before the test had"),
+    ("test_huge_power", "error", r"has a number of more than 127 bits"), ("test_partner_leaves", "error", r"rank 1: the process ended before the test had"),
     ("test_ends_pytest", "error", r"the test has ended pytest: Exit: enough"), ("test_fails_in_a_fork", "failure", r"in the copy"),
 ])
 def test_mistake(mistakes, test, outcome, line):

@@ -1,6 +1,6 @@
 """Memory of PyTorch programs on a virtual GPU, without a GPU: decorators of memory tests, and `run` for a program. torch is not imported here."""
 from tidemark.fit import fit
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 from tidemark.memory import Figures, Measured, Memory
 from tidemark.pairs import pair
 from tidemark.program import Run, load_ipython_extension, run

@@ -9,7 +9,7 @@ import subprocess
 from typing import Any
 
 from tidemark import launch
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 
 OURS = ("TIDEMARK", "LD_PRELOAD", "PYTHONPATH")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 from tidemark.settings import settings_of
 
 GRACE = 0.5  # seconds that a rank with an exception looks whether another one has gone before

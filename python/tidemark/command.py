@@ -10,7 +10,7 @@ import re
 import sys
 
 from tidemark import launch
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 from tidemark.version import other_distribution
 
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tidemark import alive
 from tidemark import verdict as verdicts
 from tidemark.allocator import STATISTICS
-from tidemark.formula import Misuse
 from tidemark.toml import TomlError, read
-from tidemark.verdict import Record, Verdict
+from tidemark.verdict import Misuse, Record, Verdict
 
 if TYPE_CHECKING:
     from tidemark.memory import Memory
@@ -116,14 +115,14 @@ def verdict(order: Record, name: str, measured: Record, made_with: Record, rank:
     path = place(order["goldens"], order["nodeid"], name)
     label = "golden/" + (name or "peaks")
     if not os.path.exists(path):
-        return verdicts.verdict(label, False, unit="", rank=rank, why=f"there is no golden {path}: pytest --tidemark-update writes it")
+        return verdicts.verdict(label, verdicts.FAIL, unit="", rank=rank, why=f"there is no golden {path}: pytest --tidemark-update writes it")
     golden, before = load(path, rank)
     found = differences(golden, measured)
     if not found:
-        return verdicts.verdict(label, True, unit="", rank=rank)
+        return verdicts.verdict(label, verdicts.PASS, unit="", rank=rank)
     causes = [f"made with {key} {before.get(key)}, and this is {value}" for key, value in made_with.items() if before.get(key) != value]
     more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return verdicts.verdict(label, False, unit="", rank=rank, why="\n     ".join([path, *causes, *found[:SHOWN], *more, "if this is wanted: pytest --tidemark-update"]))
+    return verdicts.verdict(label, verdicts.FAIL, unit="", rank=rank, why="\n".join([path, *causes, *found[:SHOWN], *more, "if this is wanted: pytest --tidemark-update"]))
 
 
 def differences(golden: Record, measured: Record) -> list[str]:

@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from tidemark import pool
-from tidemark.formula import Misuse
 from tidemark.places import Place, place_of
 from tidemark.settings import Settings, flags_of, ranks_of
-from tidemark.verdict import Verdict
+from tidemark.verdict import Misuse, Verdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>

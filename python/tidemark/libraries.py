@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tidemark import launch
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 
 
 class Finder:

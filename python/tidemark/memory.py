@@ -11,8 +11,7 @@ from typing import Generic, SupportsIndex, SupportsInt, TypeVar, Union
 from tidemark import golden
 from tidemark import verdict as verdicts
 from tidemark.allocator import STATISTICS, Allocator, Calls, Phase, difference
-from tidemark.formula import Formula, Misuse
-from tidemark.verdict import Record, Verdict
+from tidemark.verdict import Misuse, Record, Verdict
 
 Figure = TypeVar("Figure", bound="Union[Measured, Saved]")
 
@@ -34,7 +33,7 @@ class Measured(int):
         Raises AssertionError where they are not (in a variant of a pair the verdict is collected, and False returned), Misuse where the
         formula is none or lacks a value."""
         __tracebackhide__ = True
-        return self.memory.judge(verdicts.equality(self.name, self, Formula(formula, values), self.memory.rank))
+        return self.memory.judge(verdicts.equality(self.name, self, formula, values, self.memory.rank))
 
     def __repr__(self) -> str:
         return f"{int(self):,} bytes ({self.name})"
@@ -48,8 +47,9 @@ class Saved:
 
     def equals(self, formula: str, **values: SupportsInt) -> None:
         """Has pytest check, after both have run, that the saved bytes are exactly what the formula says. Raises Misuse where it is none."""
-        made = Formula(formula, values)
-        self.memory.savings.append({"phase": self.phase, "statistic": self.statistic, "formula": made.text, "values": made.values, "expected": made.evaluate()})
+        claim = verdicts.equality(self.phase, None, formula, values)
+        verdicts.judged([claim])
+        self.memory.savings.append({"phase": self.phase, "statistic": self.statistic, "formula": claim["expected"]["formula"], "values": claim["expected"]["values"]})
 
 
 class Figures(Generic[Figure]):
@@ -88,18 +88,19 @@ class Memory:
         self.held_before = self.allocator.held()
         self.whole = self.allocator.begin("test")  # left out of the phases that the test names
 
-    def judge(self, one: Verdict) -> bool:
-        """Keeps a verdict; one that failed raises AssertionError, but in a variant of a pair."""
+    def judge(self, claim: Verdict) -> bool:
+        """Judges a claim and keeps the verdict; one that failed raises AssertionError, but in a variant of a pair."""
         __tracebackhide__ = True
+        (one,), text = verdicts.judged([claim])
         self.verdicts.append(one)
         if one["status"] == verdicts.FAIL and self.variant is None:
-            raise AssertionError(verdicts.text(one))
+            raise AssertionError(text)
         return one["status"] != verdicts.FAIL
 
     def zero(self, name: str, measured: int, why: str = "") -> bool:
         """Checks that `measured` bytes are 0."""
         __tracebackhide__ = True
-        return self.judge(verdicts.verdict(name, measured == 0, measured=measured, expected=0, why=why if measured else "", rank=self.rank))
+        return self.judge(verdicts.verdict(name, measured=measured, low=0, high=0, why=why, rank=self.rank))
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -209,7 +210,7 @@ class Memory:
         if os.environ.get("TIDEMARK_RACES") != "1":
             raise Misuse("memory.no_races: races are not looked for; mark the test with @tidemark.races()")
         found = self.allocator.races()
-        return self.judge(verdicts.verdict("races/none", not found, measured=len(found), expected=0, unit="", rank=self.rank,
+        return self.judge(verdicts.verdict("races/none", measured=len(found), low=0, high=0, unit="races", rank=self.rank,
                                            why=found[0]["explanation"] if found else ""))
 
     def collectives(self, phase: str | None = None) -> Calls:
@@ -242,13 +243,13 @@ class Memory:
         __tracebackhide__ = True
         if limit is not None:
             peak = self.allocator.peak(self.whole)[of]
-            self.judge(verdicts.at_most(f"memory/{of}/limit", peak, limit, rank=self.rank))
+            self.judge(verdicts.verdict(f"memory/{of}/limit", measured=peak, high=limit, rank=self.rank))
         if growth is not None:
             counted = self.stepped[1:]
             if len(counted) < 2:
                 raise Misuse(f"tidemark.limit_growth: {len(self.stepped)} steps, and at least 3 of `for step in memory.steps(n)` are needed (the first makes what is kept)")
             grown = counted[-1][1] - counted[0][1]
-            self.judge(verdicts.at_most("growth/limit", grown, growth * (len(counted) - 1), rank=self.rank,
+            self.judge(verdicts.verdict("growth/limit", measured=grown, high=growth * (len(counted) - 1), rank=self.rank,
                                         why=f"held {counted[0][1]:,} bytes after step 1 and {counted[-1][1]:,} after step {len(counted)}"))
 
     def finish(self) -> None:

@@ -12,9 +12,8 @@ from _pytest.skipping import evaluate_xfail_marks
 
 from tidemark import launch, parity, report
 from tidemark import verdict as verdicts
-from tidemark.formula import Formula, Misuse
 from tidemark.settings import Settings, ranks_of
-from tidemark.verdict import Record, Verdict
+from tidemark.verdict import Misuse, Record, Verdict
 
 Variant = Union[str, Callable[..., Any]]
 FAMILIES = ("memory", "saving", "parity", "races", "rest", "growth", "failure")
@@ -98,7 +97,7 @@ def run(item: pytest.Item, settings: Settings) -> list[pytest.TestReport]:
                 all_verdicts.append(caught(name, made.controls[name], mine))
     wrong = [one for one in all_verdicts if one["status"] == verdicts.FAIL and made.role(one["variant"]) != "control" or one["name"].startswith("caught/")
              and one["status"] == verdicts.FAIL]
-    call = outcome(item, "call", "failed" if wrong else "passed", text_of(wrong) or None, settings, made, said, all_verdicts)
+    call = outcome(item, "call", "failed" if wrong else "passed", verdicts.judged(wrong)[1] if wrong else None, settings, made, said, all_verdicts)
     call.duration = durations[1]
     if expected:
         as_expected(call, expected)
@@ -154,23 +153,24 @@ def message_of(report: Record) -> str:
 def judge(made: Pair, name: str, said: dict[str, launch.Said], ranks: list[int], folder: dict[str, str], settings: Settings) -> list[Verdict]:
     found = []
     for rank, line, _ in said[name].problems:
-        found.append(verdicts.verdict("failure/ended", False, why=line, unit="", rank=rank))
+        found.append(verdicts.verdict("failure/ended", verdicts.FAIL, why=line, unit="", rank=rank))
     for rank in ranks:
         for one in said[name].reports[rank]:
             if one["outcome"] == "failed":
-                found.append(verdicts.verdict("failure/exception", False, why=message_of(one), unit="", rank=rank))
+                found.append(verdicts.verdict("failure/exception", verdicts.FAIL, why=message_of(one), unit="", rank=rank))
         record, base = said[name].records[rank], said[made.baseline].records[rank]
         if record is None:
             continue
         found += record["verdicts"]
         if made.role(name) == "baseline":
             continue
-        found += [saving(one, base, record) for one in record["savings"]]
+        if record["savings"]:
+            found += verdicts.judged([saving(one, base, record) for one in record["savings"]])[0]
         if settings["mode"] == "math":
             places = [os.path.join(folder[variant], f"rank{rank}") for variant in (made.baseline, name)]
             found.append(parity.compare(*places, rank, made.role(name) == "control"))
         else:
-            found.append(verdicts.verdict("parity/bits", None, why=f"mode {settings['mode']} has no numbers to compare", rank=rank))
+            found.append(verdicts.verdict("parity/bits", verdicts.SKIP, why=f"mode {settings['mode']} has no numbers to compare", rank=rank))
     return found
 
 
@@ -183,22 +183,14 @@ def saving(wanted: Record, base: Record, record: Record) -> Verdict:
     before, after = peak_of(base, wanted), peak_of(record, wanted)
     if before is None:
         raise Misuse(f"memory.saving: the baseline has no phase '{wanted['phase']}'")
-    return verdicts.equality(name, before - after, Formula(wanted["formula"], wanted["values"]), record["rank"])
+    return verdicts.equality(name, before - after, wanted["formula"], wanted["values"], record["rank"])
 
 
 def caught(name: str, family: str, mine: list[Verdict]) -> Verdict:
     by = [one for one in mine if one["status"] == verdicts.FAIL and one["name"].startswith(family)]
     others = sorted({one["name"] for one in mine if one["status"] == verdicts.FAIL})
     why = f"by {by[0]['name']}" if by else f"no verdict of {family} has failed; " + (f"{', '.join(others)} have" if others else "all verdicts hold")
-    return {**verdicts.verdict(f"caught/{family}", bool(by), why=why, unit=""), "variant": name}
-
-
-def text_of(wrong: list[Verdict]) -> str:
-    """All failures; those of several ranks that say the same, once."""
-    groups = {}
-    for one in wrong:
-        groups.setdefault(verdicts.text({**one, "rank": 0}), []).append(one)
-    return "\n".join(verdicts.text(all_of[0], sorted({one["rank"] for one in all_of})) for all_of in groups.values())
+    return verdicts.verdict(f"caught/{family}", verdicts.PASS if by else verdicts.FAIL, variant=name, why=why, unit="")
 
 
 def table(made: Pair, all_verdicts: Sequence[Verdict]) -> str:

@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tidemark import verdict as verdicts
-from tidemark.formula import Misuse
-from tidemark.verdict import Verdict
+from tidemark.verdict import Misuse, Verdict
 
 NUMBERS = {"torch.float64": "d", "torch.float32": "f", "torch.float16": "e", "torch.int64": "q", "torch.int32": "i", "torch.int16": "h",
            "torch.int8": "b", "torch.uint8": "B", "torch.bool": "?"}
@@ -86,7 +85,7 @@ def compare(base: str, other: str, rank: int, may_differ: bool) -> Verdict:
     """parity/bits of one rank. Where names or shapes differ: Misuse, or where they may (a control) a failure."""
     before, after = read(base), read(other)
     if before is None or after is None:
-        return verdicts.verdict("parity/bits", None, why="the function of the pair has not returned", rank=rank)
+        return verdicts.verdict("parity/bits", verdicts.SKIP, why="the function of the pair has not returned", rank=rank)
     kinds = [{one["name"]: (one["dtype"], one["shape"]) for one in index} for index in (before, after)]
     if kinds[0] != kinds[1]:
         name = next(key for key in [*kinds[0], *kinds[1]] if kinds[0].get(key) != kinds[1].get(key))
@@ -94,7 +93,7 @@ def compare(base: str, other: str, rank: int, may_differ: bool) -> Verdict:
         line = f"{name} is {texts[0]} in the baseline and {texts[1]} here"
         if not may_differ:
             raise Misuse(f"tidemark.pair: the sides have different shapes: {line}")
-        return verdicts.verdict("parity/bits", False, why=line, unit="", rank=rank)
+        return verdicts.verdict("parity/bits", verdicts.FAIL, why=line, unit="", rank=rank)
     differing = []
     with open(base + ".bin", "rb") as one, open(other + ".bin", "rb") as two:
         for entry in before:
@@ -105,10 +104,10 @@ def compare(base: str, other: str, rank: int, may_differ: bool) -> Verdict:
             if mine != its:
                 differing.append((entry, mine, its))
     if not differing:
-        return verdicts.verdict("parity/bits", True, measured=0, expected=0, unit="", rank=rank)
+        return verdicts.verdict("parity/bits", verdicts.PASS, measured=0, low=0, high=0, unit="tensors", rank=rank)
     entry, mine, its = differing[0]
     size = entry["bytes"] // max(1, math.prod(entry["shape"]))
     place = next(i for i in range(0, len(mine), size) if mine[i:i + size] != its[i:i + size])
     old, new = (number(data[place:place + size], entry["dtype"]) for data in (mine, its))
     why = f"{entry['name']} differs first in element {place // size}: {old!r} in the baseline, {new!r} here; {len(differing)} of {len(before)} tensors differ"
-    return verdicts.verdict("parity/bits", False, measured=len(differing), expected=0, unit="tensors", why=why, rank=rank)
+    return verdicts.verdict("parity/bits", verdicts.FAIL, measured=len(differing), low=0, high=0, unit="tensors", why=why, rank=rank)

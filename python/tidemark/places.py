@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 from tidemark.version import facts_folder
 
 PACKAGE = Path(os.path.dirname(os.path.abspath(__file__)))

@@ -12,10 +12,9 @@ import pytest
 from _pytest.runner import CallInfo
 
 from tidemark import alive, child, golden, launch, libraries, pairs, parity, places, pool, report
-from tidemark.formula import Misuse
 from tidemark.memory import Memory
 from tidemark.settings import Settings, settings_of
-from tidemark.verdict import Record
+from tidemark.verdict import Misuse, Record
 from tidemark.version import other_distribution
 from tidemark.world import World
 

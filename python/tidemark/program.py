@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidemark import launch
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 from tidemark.settings import FLAGS
 
 COLUMNS = ("allocated", "active", "reserved", "requested", "retries", "ooms")

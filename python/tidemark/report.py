@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from tidemark import launch
-from tidemark.formula import Misuse
 from tidemark.settings import Settings
-from tidemark.verdict import Record, Verdict
+from tidemark.verdict import FAIL, PASS, Misuse, Record, Verdict, verdict
 from tidemark.version import __version__
 
 STATISTICS = ("allocated", "active", "reserved", "requested")
@@ -133,11 +132,11 @@ def trial(name: str, test: Record) -> Record:
     settings, verdicts = test["settings"], [as_recorded(one) for one in test["verdicts"] if test["roles"][one["variant"]] != "control" or
                                             one["name"].startswith("caught/")]
     first = next((record for records in test["records"].values() for record in records if record), None)
-    failed = any(one["status"] == "fail" for one in verdicts)
+    failed = any(one["status"] == FAIL for one in verdicts)
     if test["outcome"] == "failed" and not failed:  # by an assertion of its own
-        verdicts.append(recorded("run", "test" if "test" in test["roles"] else next(iter(test["roles"])), "fail", why=test["why"]))
+        verdicts.append(verdict("run", FAIL, variant="test" if "test" in test["roles"] else next(iter(test["roles"])), why=test["why"]))
     elif test["outcome"] == "passed" and not verdicts:
-        verdicts.append(recorded("run", next(iter(test["roles"])), "pass"))
+        verdicts.append(verdict("run", PASS, variant=next(iter(test["roles"]))))
     error = test["why"] if test["outcome"] == "error" else None
     skipped = test["why"] if test["outcome"] == "skipped" else None
     variants = [] if skipped else [variant(one, role, test["records"].get(one, []), error, test["whats"].get(one, "")) for one, role in test["roles"].items()]
@@ -185,11 +184,4 @@ def side(access: Record) -> Record:
 
 def as_recorded(one: Verdict) -> Verdict:
     family, _, rest = one["name"].partition("/")
-    name = "run" if one["name"] in ENDED else f"{FAMILIES.get(family, family)}/{rest}"
-    return recorded(name, one["variant"], one["status"], one["rank"], one["expected"], one["formula"], one["values"], one["measured"], one["unit"], one["why"], low=one.get("low", one["expected"]))
-
-
-def recorded(name: str, of_variant: str, status: str, of_rank: int = 0, expected: int | None = None, formula: str = "", values: Record | None = None, measured: int | None = None, unit: str = "bytes", why: str = "", low: int | None = None) -> Verdict:
-    out = {"name": name, "variant": of_variant, "status": status, "expected": {"low": low, "high": expected, "formula": formula, "values": values or {}},
-           "measured": measured, "rank": of_rank}
-    return {**out, **({"unit": unit} if unit != "bytes" else {}), **({"why": why} if why else {})}
+    return {**one, "name": "run" if one["name"] in ENDED else f"{FAMILIES.get(family, family)}/{rest}"}

@@ -11,7 +11,7 @@ import pytest
 
 from tidemark import toml
 from tidemark.allocator import STATISTICS
-from tidemark.formula import Misuse
+from tidemark.verdict import Misuse
 
 Settings = dict[str, Any]  # by the name of the decorator
 

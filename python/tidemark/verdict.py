@@ -1,64 +1,49 @@
-"""Verdicts: a claim about one variant on one rank, its formula with values, and what was measured. Plain data and the text of a failure."""
+"""Verdicts in the shape of tidemark's record (tidemark report --schema). `tidemark judge` says what a formula is worth, whether a claim holds, and
+the text of those that do not: the code that judges scenarios and words their failures. The language of formulas is described in harness/record/formula.h."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
+import json
+import numbers
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from tidemark.formula import Formula
 
 Record = dict[str, Any]  # plain data of a process, as JSON has it
 Verdict = Record
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 
 
-def figure(number: Any) -> str:
-    number = Fraction(number)
-    return f"{int(number):,}" if number.denominator == 1 else f"{float(number):,}"
+class Misuse(Exception):
+    """A mistake in how a test is written; its outcome is an error and never a failure."""
 
 
-def in_unit(number: Any, unit: str) -> str:
-    return figure(number) + (f" {unit}" if unit else "")
+def verdict(name: str, status: str | None = None, *, variant: str = "", rank: int = 0, measured: int | None = None, low: int | None = None, high: int | None = None,
+            formula: str = "", values: Mapping[str, Any] | None = None, unit: str = "bytes", why: str = "") -> Verdict:
+    """A verdict; with the status None a claim, which `judged` makes one."""
+    return {"name": name, "variant": variant, "status": status, "expected": {"low": low, "high": high, "formula": formula, "values": dict(values or {})},
+            "measured": None if measured is None else int(measured), "rank": rank, "unit": unit, "why": why}
 
 
-def verdict(name: str, holds: bool | None, *, measured: Any = None, expected: Any = None, formula: Formula | None = None, unit: str = "bytes", why: str = "", rank: int = 0) -> Verdict:
-    """`formula`: of class Formula; `holds` None: skipped, with the reason in `why`."""
-    return {"name": name, "variant": "", "rank": rank, "status": SKIP if holds is None else PASS if holds else FAIL,
-            "expected": expected if expected is None else int(expected), "formula": formula.text if formula else "",
-            "values": {key: int(value) if Fraction(value).denominator == 1 else float(value) for key, value in formula.values.items()} if formula else {},
-            "terms": [[text, figure(value)] for text, value in formula.terms()] if formula and holds is False else [],
-            "measured": measured if measured is None else int(measured), "unit": unit, "why": why}
+def equality(name: str, measured: int | None, formula: Any, values: Mapping[str, Any], rank: int = 0) -> Verdict:
+    """The claim that `measured` bytes are exactly what the formula says; values that it does not name are left out. Raises Misuse where one is no whole number."""
+    text = str(formula)
+    used = {key: values[key] for key in sorted(set(re.findall(r"[A-Za-z_]\w*", text)) & values.keys())}
+    for key, value in used.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise Misuse(f"formula '{text}' needs a whole number for {key}, and not {value!r}")
+    if not text.strip():
+        raise Misuse("formula '' is not an expression")
+    return verdict(name, measured=measured, formula=text, values={key: int(value) for key, value in used.items()}, rank=rank)  # numpy's too
 
 
-def equality(name: str, measured: int, formula: Formula, rank: int = 0, unit: str = "bytes") -> Verdict:
-    """Verdict whether `measured` is what the formula says, to the byte."""
-    expected = formula.evaluate()
-    return verdict(name, int(measured) == expected, measured=measured, expected=expected, formula=formula, rank=rank, unit=unit)
+def judged(claims: Sequence[Verdict]) -> tuple[list[Verdict], str]:
+    """(the verdicts, the text of those that failed: a paragraph each, with all the ranks on which it is the same). Raises Misuse where a formula is none."""
+    from tidemark import launch
 
-
-def at_most(name: str, measured: int, most: int, *, rank: int = 0, why: str = "") -> Verdict:
-    """Verdict whether `measured` bytes are not more than `most`."""
-    return {**verdict(name, measured <= most, measured=measured, expected=most, rank=rank, why=why if measured > most else ""), "low": None}
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
-
-
-def text(one: Verdict, ranks: Sequence[int] | None = None) -> str:
-    """A verdict that failed, worded as in the reports of runs."""
-    variant = f" {one['variant']}" if one["variant"] else ""
-    lines = [f"FAIL {one['name']}{variant}: {ranks_text(ranks if ranks is not None else [one['rank']])}"]
-    if one["expected"] is not None:
-        values = ", ".join(f"{key} = {figure(value)}" for key, value in sorted(one["values"].items()))
-        formula = (" = " + one["formula"] if one["formula"] else "") + (" with " + values if values else "")
-        most = "at most " if "low" in one else ""
-        lines.append(f"     expected {most}{in_unit(one['expected'], one['unit'])}{formula}")
-        if len(one["terms"]) > 1:
-            lines.append("     terms    " + ", ".join(f"{term} = {value}" for term, value in one["terms"]))
-    if one["measured"] is not None:
-        difference = one["measured"] - one["expected"] if one["expected"] is not None else 0
-        lines.append(f"     measured {in_unit(one['measured'], one['unit'])}" + (f" ({difference:+,})" if difference else ""))
-    if one["why"]:
-        lines.append("     " + one["why"])
-    return "\n".join(lines)
+    done = subprocess.run([launch.executable(), "judge"], input=json.dumps(list(claims)), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Misuse(done.stderr.strip().removeprefix("error: "))
+    answer = json.loads(done.stdout)
+    return [{**claim, "status": one["status"], "why": one["why"], "expected": {**claim["expected"], "low": one["low"], "high": one["high"]}}
+            for claim, one in zip(claims, answer["verdicts"])], answer["text"]

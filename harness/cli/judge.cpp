@@ -1,0 +1,121 @@
+// tidemark judge: claims of tests in Python become verdicts, by the code that judges scenarios.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "harness/cli/files.h"
+#include "harness/record/formula.h"
+#include "harness/record/json.h"
+#include "harness/record/json_reader.h"
+#include "reports/overview.h"
+
+namespace tidemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Claim {
+  Verdict verdict;
+  bool open = false;  // not judged yet: its status is null
+};
+
+Claim claim_of(const Node& node) {
+  Claim claim;
+  Json json = node.value();
+  claim.open = json.contains("status") && json["status"].is_null();
+  if (claim.open) json["status"] = name_of(Status::skip);
+  JsonReader::read(Node(json, "claim"), claim.verdict);
+  claim.verdict.rank = node["rank"].small_integer();
+  return claim;
+}
+
+double value_of(const Formula& formula) {
+  try {
+    return formula.evaluate();
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(error.what());
+  }
+}
+
+/// Both bounds from the formula, and the status from bounds and measurement. A claim without a
+/// measurement asks for the bounds alone.
+void judge(Verdict& verdict) {
+  if (!verdict.formula.empty()) {
+    const double value = value_of({verdict.formula, verdict.values});
+    if (value != std::floor(value))
+      throw std::runtime_error(
+          fmt::format("formula '{}' is {}, which is not a whole number: use floor, ceil or block",
+                      verdict.formula, value));
+    verdict.low = verdict.high = value;
+  }
+  if (!verdict.measured) return;
+  const bool holds = (!verdict.low || *verdict.measured >= *verdict.low) &&
+                     (!verdict.high || *verdict.measured <= *verdict.high);
+  verdict.status = holds ? Status::pass : Status::fail;
+  if (holds) verdict.why.clear();
+}
+
+Json number(const std::optional<double>& value) {
+  return value ? Json(static_cast<std::int64_t>(*value)) : Json();
+}
+
+/// A paragraph for each failure; ranks on which it is the same are together.
+std::string text_of_failures(const std::vector<Claim>& claims) {
+  std::vector<std::string> order;
+  std::map<std::string, std::pair<std::vector<int>, std::string>> ranks;  // by name and lines
+  for (const auto& [verdict, open] : claims) {
+    if (verdict.status != Status::fail) continue;
+    const std::string name =
+        verdict.name + (verdict.variant.empty() ? "" : " ") + verdict.variant + ": ";
+    std::string lines;
+    for (const std::string& line : failure_lines(verdict)) lines += "\n     " + line;
+    const auto [place, is_new] = ranks.try_emplace(name + lines, std::vector<int>(), lines);
+    if (is_new) order.push_back(name + lines);
+    place->second.first.push_back(verdict.rank);
+  }
+  std::string out;
+  for (const std::string& key : order) {
+    auto& [of, lines] = ranks[key];
+    std::ranges::sort(of);
+    out += fmt::format("{}FAIL {}{}{}", out.empty() ? "" : "\n",
+                       key.substr(0, key.size() - lines.size()), ranks_text(of), lines);
+  }
+  return out;
+}
+
+int judge_claims() {
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    throw std::runtime_error("the claims are not JSON: give a list of verdicts on stdin");
+  std::vector<Claim> claims = list<Claim>(Node(json, "claims"), claim_of);
+  Json out = {{"verdicts", Json::array()}};
+  for (Claim& claim : claims) {
+    Verdict& verdict = claim.verdict;
+    if (claim.open) judge(verdict);
+    out["verdicts"].push_back({{"status", name_of(verdict.status)},
+                               {"low", number(verdict.low)},
+                               {"high", number(verdict.high)},
+                               {"why", verdict.why}});
+  }
+  out["text"] = text_of_failures(claims);
+  fmt::print("{}\n", line_of(out));
+  return 0;
+}
+
+}  // namespace
+
+void add_judge(CLI::App& app, Act& act) {
+  auto* command = app.add_subcommand(
+      "judge", "judge claims on stdin: verdicts as in report.json, of which a status may be null");
+  command->footer(
+      "Prints {\"verdicts\": [{status, low, high, why}], \"text\": of those that failed}.\n"
+      "exit codes: 0 judged, 2 a claim that cannot be judged: its formula is none, or not whole");
+  command->callback([&act] { act = judge_claims; });
+}
+
+}  // namespace tidemark
