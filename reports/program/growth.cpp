@@ -155,17 +155,27 @@ struct Left {
   double rate() const { return a_step(bytes); }
   double filled_rate() const { return a_step(filled); }
 
+  /// Of one step that grows.
+  std::int64_t mean(const std::vector<std::int64_t>& values) const {
+    return std::llround(static_cast<double>(sum(values)) / static_cast<double>(grown.size()));
+  }
+
   std::string often(const std::string& unit) const {
-    return every > 0 ? how_often(every, unit)
-                     : fmt::format("in {} of {} {}s", grown.size(), span, unit);
+    if (every == 0) return fmt::format("in {} of {} {}s", grown.size(), span, unit);
+    const bool alike =
+        std::ranges::all_of(grown, [&](std::size_t step) { return bytes[step] == last_bytes(); });
+    return how_often(every, unit) + (alike ? "" : " on average");
   }
 
  private:
-  double a_step(const std::vector<std::int64_t>& values) const {
-    if (every > 0) return static_cast<double>(values[grown.back()]) / static_cast<double>(every);
+  std::int64_t sum(const std::vector<std::int64_t>& values) const {
     std::int64_t all = 0;
     for (const std::size_t step : grown) all += values[step];
-    return static_cast<double>(all) / static_cast<double>(span);
+    return all;
+  }
+  double a_step(const std::vector<std::int64_t>& values) const {
+    const std::int64_t steps = every > 0 ? every * std::ssize(grown) : span;
+    return static_cast<double>(sum(values)) / static_cast<double>(steps);
   }
 };
 
@@ -280,27 +290,24 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   StepGrowth out;
   out.where = picture.where, out.device = picture.device;
   out.unit = steps.unit, out.every = most.every;
-  std::vector<std::int64_t> sums(most.grown.size()), filled(most.grown.size());  // the last first
+  std::vector<std::int64_t> sums(most.grown.size());  // the last first
   double rate = 0, fill_rate = 0;
   for (const Left* left : parts) {
-    const std::int64_t blocks = left->blocks[left->grown.back()];
     out.parts.push_back(left->part);
-    out.parts.back().bytes = left->last_bytes(), out.parts.back().count = blocks;
+    out.parts.back().bytes = left->mean(left->bytes);
+    out.parts.back().count = std::max(left->mean(left->blocks), std::int64_t{1});
     out.holders.push_back(left->holder());
     out.often.push_back(left->often(steps.unit));
     out.replaced.push_back(left->replaced);
     if (left->every != most.every) out.every = 0;
     rate += left->rate();
     fill_rate += left->filled_rate();
-    for (std::size_t i = 0; i < std::min(sums.size(), left->grown.size()); ++i) {
-      const std::size_t step = left->grown[left->grown.size() - 1 - i];
-      sums[i] += left->bytes[step], filled[i] += left->filled[step];
-    }
+    for (std::size_t i = 0; i < std::min(sums.size(), left->grown.size()); ++i)
+      sums[i] += left->bytes[left->grown[left->grown.size() - 1 - i]];
   }
   std::tie(out.least, out.most) = std::pair(std::ranges::min(sums), std::ranges::max(sums));
-  out.filled = std::ranges::max(filled);
-  if (out.every == 0)
-    out.least = out.most = std::llround(rate), out.filled = std::llround(fill_rate);
+  out.filled = std::llround(fill_rate * static_cast<double>(std::max<std::int64_t>(out.every, 1)));
+  if (out.every == 0) out.least = out.most = std::llround(rate);
   out.since = steps.numbers[most.grown.front()];
   out.last = out.every > 1 ? steps.numbers[most.grown.back()] : steps.numbers[count] - 1;
   for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
@@ -357,7 +364,8 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   if (capacity <= growth.reserved || growth.filled == 0) return out;
   const std::int64_t times = (capacity - growth.reserved) / growth.filled + 1;
   const std::int64_t full = growth.last + times * std::max<std::int64_t>(growth.every, 1);
-  const std::string rate = differ ? bytes_text(growth.most) + " " + often : "this rate";
+  const std::string rate =
+      differ ? fmt::format("{} {} on average", bytes_text(growth.filled), often) : "this rate";
   return out + fmt::format("; at {} the {} of this GPU are full in {} {}", rate,
                            bytes_text(capacity), growth.unit, full);
 }

@@ -22,9 +22,9 @@ struct StepGrowth {
   /// The first of them that grows, and the last that is compared (n above 1: that grows), from 1.
   std::int64_t since = 0, last = 0;
   std::int64_t least = 0, most = 0;  // bytes that one leaves behind; on average, if parts differ
-  std::int64_t filled = 0;           // bytes of the blocks, most of one; likewise
+  std::int64_t filled = 0;           // bytes of the blocks, on average
   std::int64_t reserved = 0;         // at its highest in the last
-  std::vector<Part> parts;           // of the last, those first that grow fastest
+  std::vector<Part> parts;           // of one, on average; those first that grow fastest
   /// What holds most of each part in the program, where it is known.
   std::vector<Holder> holders;
   std::vector<std::string> often;  // of each part: "a step", "every 5th step", "in 9 of 40 steps"

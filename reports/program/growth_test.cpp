@@ -108,10 +108,11 @@ TEST(Growth, OfDifferentSizesHasBothEnds) {
     p.block(step, (1 + static_cast<std::int64_t>(step) % 3) * kMiB, 99);
   const auto growth = growth_of(p.picture);
   ASSERT_TRUE(growth);
-  // 1,120 MiB in the sixth step, and 627 more of 3 MiB.
+  // 1,120 MiB in the sixth step, and 941 more of 2 MiB.
   EXPECT_THAT(growth_text(*growth, 3000 * kMiB),
               testing::AllOf(HasSubstr("grows by 1 MiB to 3 MiB a step since step 1:"),
-                             HasSubstr("; at 3 MiB a step the "), HasSubstr("full in step 633")));
+                             HasSubstr("; at 2 MiB a step on average the "),
+                             HasSubstr("full in step 947")));
 }
 
 // The outputs of a step's microbatches are there until its end.
@@ -210,6 +211,21 @@ TEST(Growth, OfPlacesThatGrowAtDifferentTimesIsAnAverage) {
   EXPECT_THAT(growth_text(*growth, 0),
               HasSubstr("grows by 3 MiB a step on average since step 3: 6 MiB every 3rd step in 1 "
                         "block, other, main leak.py:20; 1 MiB a step in 1 block, activations"));
+}
+
+// As of a loop of three evaluations after every second step, of which the first is before the next.
+TEST(Growth, OfPlacesThatGrowUnevenlyIsAnAverageOfEach) {
+  Program p(22);
+  for (std::size_t step = 0; step < 22; ++step) {
+    p.block(step, (1 + static_cast<std::int64_t>(step) % 2) * kMiB, 99);
+    if (step % 2 == 1) p.block(step, 24 * kMiB, 99, 1);
+  }
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(
+      growth_text(*growth, 0),
+      HasSubstr("grows by 13.5 MiB a step on average since step 2: 24 MiB every 2nd step in "
+                "1 block, other, main leak.py:20; 1.5 MiB a step on average in 1 block,"));
 }
 
 TEST(Growth, ThatHasEndedIsNone) {
