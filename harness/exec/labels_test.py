@@ -328,3 +328,36 @@ dist.destroy_process_group()
         size, lines = alive(said, "sharding buffers")
         line = (begin + wraps + end).split("\n").index("loss.backward()") + 2
         said.check(size > least and f"<module> <string>:{line}" in lines and ".py:" not in lines, f"{size} bytes: {lines}")
+
+
+def test_threads():
+    """What has no line of the program's in a thread is at the line that started it: replicas of DataParallel, a module as a thread's function. The thread of a
+    pool works for others than the line that started it."""
+    begin = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from torch import nn
+x = torch.ones(4096, 512, device="cuda", requires_grad=True)
+"""
+    replicas = """
+model = nn.DataParallel(nn.Sequential(nn.Linear(512, 512), nn.ReLU()).cuda())
+out = model(x)
+out.sum().backward()
+"""
+    own = """
+thread = threading.Thread(target=nn.Linear(512, 512).cuda(), args=(x,))
+kept = []
+nn.modules.module.register_module_forward_hook(lambda module, given, out: kept.append(out))
+thread.start()  # here
+thread.join()
+"""
+    pool = """
+with ThreadPoolExecutor(1) as workers:
+    workers.submit(len, ()).result()
+    out = workers.submit(nn.Linear(512, 512).cuda(), x).result()
+"""
+    for name, program, line in ("replicas", replicas, "model(x)"), ("own", own, "# here"), ("pool", pool, None):
+        said = python(begin + program, "--devices", 2, "--report", FOLDER / name).ends(0)
+        _, lines = alive(said, "activations")
+        number = next((number for number, text in enumerate((begin + program).split("\n"), 2) if line and line in text), None)
+        said.check(f"<module> <string>:{number}" in lines if line else "<string>" not in lines, f"{name}: {lines}")

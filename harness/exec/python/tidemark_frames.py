@@ -7,6 +7,7 @@ import sys
 import threading
 
 WORD = struct.calcsize("P")
+POOLS = (os.path.join("concurrent", "futures", "thread.py"), os.path.join("multiprocessing", "pool.py"))  # their threads work for other lines than the first
 
 
 class Memory:
@@ -146,3 +147,19 @@ def tell(layer):
     found = [line.rsplit(":", 1)[0] for line in text.raw[:length].decode(errors="replace").splitlines()]
     if found != wanted:
         raise LookupError(f"the stack of Python {sys.version.split()[0]} was not read as it is: {found[:3]}, not {wanted[:3]}")
+
+
+def follow_threads(layer):
+    """What has no line of the program's in a thread is at the line that started it, as the replicas of DataParallel are."""
+    start, run = threading.Thread.start, threading.Thread._bootstrap_inner
+
+    def starts(thread):
+        if not sys._getframe(1).f_code.co_filename.endswith(POOLS):
+            thread._tidemark_stack = layer.tidemark_record_here()
+        return start(thread)
+
+    def runs(thread):
+        layer.tidemark_record_thread(getattr(thread, "_tidemark_stack", 0))
+        return run(thread)
+
+    threading.Thread.start, threading.Thread._bootstrap_inner = starts, runs

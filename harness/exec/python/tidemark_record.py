@@ -120,6 +120,7 @@ class Record:
         self.follows = False
         if self.history:
             self.tell_python()
+            sys.modules["tidemark_frames"].follow_threads(self.layer)
             self.labels = sys.modules["tidemark_labels"].Labels(torch, self.layer, self.libraries)
         torch.cuda._lazy_call(self.follow)
         for name in ("_exit", "execv", "execve"):

@@ -11,6 +11,12 @@ std::size_t mixed(std::size_t hash, std::size_t part) {
   return (hash ^ part) * 0x9E3779B97F4A7C15ULL;
 }
 
+struct ThreadStart {
+  const Names* names = nullptr;  // a child of a fork has others
+  Number stack = 0;
+};
+thread_local ThreadStart thread_start;
+
 }  // namespace
 
 void put(std::string& entry, std::uint64_t value) {
@@ -91,7 +97,10 @@ Number Names::numbered(Number caller, const PythonPlace& place) {
   return stack->second;
 }
 
+void Names::starts_thread(Number stack) { thread_start = {this, stack}; }
+
 Number Names::stack(Number caller) {
+  if (caller == 0 && thread_start.names == this) caller = thread_start.stack;
   python_places(places_);
   if (caller_ != caller) last_.clear();
   caller_ = caller;

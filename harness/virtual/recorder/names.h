@@ -36,8 +36,10 @@ class Names {
   explicit Names(std::string& entries) : entries_(entries) {}
 
   Number string(std::string_view text);
-  /// The stack of the calling thread on top of the stack `caller`.
+  /// The stack of the calling thread on top of the stack `caller`, or of the one that started it.
   Number stack(Number caller = 0);
+  /// This stack has started the calling thread.
+  void starts_thread(Number stack);
   /// The innermost frame of the stack that was numbered last; its number is 0 if it had no frame.
   StackFrame innermost() const { return last_.empty() ? StackFrame{} : last_.back(); }
   /// Whether the stack that was numbered last has this frame, at this instruction.

@@ -114,6 +114,17 @@ EXPORTED size_t tidemark_record_stack(char* text, size_t size) {
   return all.size();
 }
 
+EXPORTED uint32_t tidemark_record_here() {
+  State* state = recording();
+  if (state == nullptr || !state->history) return 0;
+  const std::lock_guard lock(state->mutex);
+  return state->names().stack();
+}
+
+EXPORTED void tidemark_record_thread(uint32_t stack) {
+  if (State* state = recording()) state->names().starts_thread(stack);
+}
+
 EXPORTED void tidemark_record_setting(const char* name, const char* value) {
   State* state = recording();
   if (state == nullptr || !state->history) return;

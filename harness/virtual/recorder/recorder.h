@@ -30,6 +30,12 @@ int tidemark_record_python(const int64_t* layout, size_t count);
 /// length; writes up to `size`.
 size_t tidemark_record_stack(char* text, size_t size);
 
+/// The number of the calling thread's stack; 0 without a record of events. Given to a thread that
+/// it starts, as the first thing that this one does, it is the place of what has no line of its own
+/// there.
+uint32_t tidemark_record_here(void);
+void tidemark_record_thread(uint32_t stack);
+
 /// The allocator's setting `name` is `value`.
 void tidemark_record_setting(const char* name, const char* value);
 void tidemark_record_rank(int rank);
