@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 
 #include "harness/cli/capacity.h"
@@ -75,6 +76,23 @@ void leave_out_what_does_not_fit(std::vector<PlannedTrial>& planned) {
   if (refused && std::ranges::none_of(planned, fits)) throw UsageError(refused->why);
 }
 
+void choose_capacities(std::vector<PlannedTrial>& planned, const Options& options,
+                       const World& world) {
+  std::string chosen;
+  for (auto& each : planned) {
+    if (!world.leads() || !each.unfit.empty()) continue;
+    choose_capacity(each, options.as_rank, !options.capacity.empty());
+    chosen += fmt::format("{} {}\n", each.needs.value_or(0), each.capacity);
+  }
+  std::istringstream all(world.broadcast(chosen));
+  for (auto& each : planned) {
+    Bytes needs = 0, capacity = 0;
+    if (!each.unfit.empty() || !(all >> needs >> capacity)) continue;
+    if (needs > 0) each.needs = needs;
+    each.capacity = capacity;
+  }
+}
+
 void check_faults(int ranks, int as_rank) {
   const char* text = std::getenv("TIDEMARK_FAULT");
   if (text == nullptr || *text == 0) return;
@@ -92,7 +110,7 @@ void check_faults(int ranks, int as_rank) {
 
 }  // namespace
 
-Prepared prepare(const Options& options, int ranks) {
+Prepared prepare(const Options& options, int ranks, const World& world) {
   if (auto wrong = platform().check_settings(options.gpu, options.capacity); !wrong.empty())
     throw UsageError(wrong);
   export_settings(options);
@@ -110,8 +128,7 @@ Prepared prepare(const Options& options, int ranks) {
   if (request.ranks == 0) request.ranks = ranks;
   check_faults(request.ranks, options.as_rank);
   auto planned = plan(request, scenarios(), platform_schedules());
-  for (auto& each : planned)
-    if (each.unfit.empty()) choose_capacity(each, options.as_rank, !options.capacity.empty());
+  choose_capacities(planned, options, world);
   leave_out_what_does_not_fit(planned);
   if (options.numbers && std::ranges::none_of(planned, [](const PlannedTrial& each) {
         return each.trial.mode == Mode::math;

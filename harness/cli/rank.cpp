@@ -203,7 +203,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     if (ranks > all.size() && !alone)
       throw UsageError(fmt::format("--ranks {}: the launcher started only {} (mpirun -n {})", ranks,
                                    all.size(), ranks));
-    const auto [planned, note] = prepare(options, ranks);
+    const auto [planned, note] = prepare(options, ranks, all);
     if (options.dry_run) {
       if (rank == 0) print_plan(planned, options);
       return 0;
