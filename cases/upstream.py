@@ -108,7 +108,7 @@ def worth(formula, values):
 def worth_of(formula, values):
     from tidemark.verdict import equality, judged
 
-    (one,), _ = judged([equality("worth", None, formula, dict(values))])
+    (one,), _ = judged([equality("worth", None, formula, dict(values))], TIDEMARK)
     return one["expected"]["low"]
 
 

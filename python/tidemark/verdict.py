@@ -37,11 +37,12 @@ def equality(name: str, measured: int | None, formula: Any, values: Mapping[str,
     return verdict(name, measured=measured, formula=text, values={key: int(value) for key, value in used.items()}, rank=rank)  # numpy's too
 
 
-def judged(claims: Sequence[Verdict]) -> tuple[list[Verdict], str]:
-    """(the verdicts, the text of those that failed: a paragraph each, with all the ranks on which it is the same). Raises Misuse where a formula is none."""
+def judged(claims: Sequence[Verdict], tidemark: Any = None) -> tuple[list[Verdict], str]:
+    """(the verdicts, the text of those that failed: a paragraph each, with all the ranks on which it is the same). `tidemark`: the executable, in place of
+    launch.executable(). Raises Misuse where a formula is none."""
     from tidemark import launch
 
-    done = subprocess.run([launch.executable(), "judge"], input=json.dumps(list(claims)), capture_output=True, text=True, check=False)
+    done = subprocess.run([tidemark or launch.executable(), "judge"], input=json.dumps(list(claims)), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Misuse(done.stderr.strip().removeprefix("error: "))
     answer = json.loads(done.stdout)
