@@ -330,6 +330,26 @@ dist.destroy_process_group()
         said.check(size > least and f"<module> <string>:{line}" in lines and ".py:" not in lines, f"{size} bytes: {lines}")
 
 
+def test_gathered_state():
+    """A whole state dict that a program keeps on its GPU is what was gathered, and no activations."""
+    program = """
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+model = nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)).cuda()
+fully_shard(model)
+state = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=False))
+dist.destroy_process_group()
+"""
+    said = python(program, "--ranks", 2, "--report", FOLDER / "state").ends(0)
+    size, lines = alive(said, "sharding buffers")
+    line = next(number for number, text in enumerate(program.split("\n"), 2) if "state = " in text)
+    said.check(size == 2 * (512 * 512 + 512) * 4 and f"<module> <string>:{line}" in lines, f"{size} bytes: {lines}")
+
+
 def test_threads():
     """What has no line of the program's in a thread is at the line that started it: replicas of DataParallel, a module as a thread's function. The thread of a
     pool works for others than the line that started it."""

@@ -88,7 +88,9 @@ std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uin
     }
     if (in("/torch/distributed/fsdp/") || in("/torch/distributed/_composable/fsdp/") ||
         in("/torch/nn/parallel/distributed.py") ||
-        in("/torch/distributed/algorithms/ddp_comm_hooks/") || in("/deepspeed/runtime/"))
+        in("/torch/distributed/algorithms/ddp_comm_hooks/") ||
+        in("/torch/distributed/checkpoint/") || in("/torch/distributed/_state_dict_utils.py") ||
+        in("/deepspeed/runtime/"))
       return "sharding buffers";
     if (in("/accelerate/utils/modeling.py") &&
         snapshot.frames[at].function == "set_module_tensor_to_device")
