@@ -62,18 +62,25 @@ function(tidemark_test name)
     ENVIRONMENT "${TIDEMARK_TEST_ENVIRONMENT}")
 endfunction()
 
-# tidemark_pytest(PREFIX SCRIPT LAYER [TOGETHER] [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
+# tidemark_pytest(PREFIX SCRIPT LAYER [TOGETHER] [SERVED] [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
 # Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's. With TOGETHER
-# they are one test of ctest, since they share what takes long, or are over sooner than pytest has started.
+# they are one test of ctest, since they share what takes long, or are over sooner than pytest has started. With SERVED their programs are copies of a
+# process that has imported torch once for the whole run (harness/exec/testing/server.py).
+set(TIDEMARK_PYTEST_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
+    TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
+set(TIDEMARK_EXEC_SERVER ${CMAKE_BINARY_DIR}/Testing/exec_server)
 function(tidemark_pytest prefix script layer)
-  cmake_parse_arguments(arg "TOGETHER" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(arg "TOGETHER;SERVED" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${script})
   if(NOT arg_TESTS)
     file(STRINGS ${CMAKE_SOURCE_DIR}/${script} lines REGEX "^def test_")
     list(TRANSFORM lines REPLACE "^def test_([a-z0-9_]+).*" "\\1" OUTPUT_VARIABLE arg_TESTS)
   endif()
-  set(environment ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
-                  TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS} ${arg_ENVIRONMENT})
+  set(environment ${TIDEMARK_PYTEST_ENVIRONMENT} ${arg_ENVIRONMENT})
+  if(arg_SERVED)
+    list(APPEND environment EXEC_SERVER=${TIDEMARK_EXEC_SERVER})
+    list(APPEND arg_PROPERTIES FIXTURES_REQUIRED exec_server)
+  endif()
   set(command ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed ${arg_WORDS} ${CMAKE_SOURCE_DIR}/${script})
   if(arg_TOGETHER)
     add_test(NAME ${prefix}test COMMAND ${command})

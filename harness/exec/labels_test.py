@@ -342,6 +342,7 @@ torch.cuda.set_device(dist.get_rank())
 model = nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)).cuda()
 fully_shard(model)
 state = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=False))
+block = torch.empty(1 << 20, device="cuda")
 dist.destroy_process_group()
 """
     said = python(program, "--ranks", 2, "--report", FOLDER / "state").ends(0)

@@ -8,40 +8,53 @@ from test_outcomes import run
 from tidemark import golden
 
 TEST = """import pytest, tidemark, torch
-@pytest.mark.parametrize("size", [{size}])
-@tidemark.ranks(2)
-def test_it(memory, size):
+def forward(memory, size):
     with memory.phase("forward"):
         model = torch.nn.Linear(256, 256, bias=False, device="cuda")
-        kept = model(torch.ones(size + {differ} * memory.rank, 256, device="cuda"))
+        kept = model(torch.ones(size, 256, device="cuda"))
     memory.matches_golden()
-    {more}
+@pytest.mark.parametrize("size", [512, 513, 514, 515, 516])
+@tidemark.ranks(2)
+def test_sizes(memory, size):
+    forward(memory, size)
+@tidemark.ranks(2)
+def test_differs(memory):
+    forward(memory, 512 + 2 * memory.rank)
+@tidemark.ranks(2)
+def test_twice(memory):
+    forward(memory, 512)
+    memory.matches_golden()
+@tidemark.ranks(2)
+def test_named(memory):
+    forward(memory, 512)
+    memory.matches_golden('after')
 """
 
 
-def pytest_of(folder, *words, size=512, differ=0, more="pass", name="test_it.py"):
-    (folder / name).write_text(TEST.format(size=size, differ=differ, more=more))
-    outcomes, output, _ = run(folder, str(folder / name), "--rootdir", folder, *words)
-    return [one for test, one in outcomes.items()][0], output
+def pytest_of(folder, *words):
+    (folder / "test_it.py").write_text(TEST)
+    outcomes, output, _ = run(folder, str(folder / "test_it.py"), "--rootdir", folder, *words)
+    return outcomes, output
 
 
-def goldens(folder):
-    return {path.name: path for path in (folder / "goldens").glob("*")} if (folder / "goldens").exists() else {}
+def place(folder, test, name=""):
+    return Path(golden.place(str(folder), "test_it.py::" + test, name))
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("goldens")
     found, output = pytest_of(folder)
-    assert found[0] == "failure" and "there is no golden" in found[1] and not goldens(folder), output
-    found, output = pytest_of(folder, "--tidemark-update")
-    assert found[0] == "passed", output
-    return folder, *goldens(folder).values()
+    assert all(one[0] == "failure" and "there is no golden" in one[1] for test, one in found.items() if test != "test_twice") and len(found) == 8, output
+    assert not (folder / "goldens").exists()
+    return folder, *pytest_of(folder, "--tidemark-update")
 
 
 def test_what_is_written(written):
     """The weight has 256 x 256 floats, the input and the output 512 x 256 each; cuBLAS has its workspace besides."""
-    text = written[1].read_text()
+    folder, found, output = written
+    assert found["test_sizes[512]"][0] == "passed", output
+    text = place(folder, "test_sizes[512]").read_text()
     assert '["every rank".phases."forward"]' in text and "allocated = " in text and "parameters\" = 262_144\n" in text, text
     assert '"cuBLAS workspaces" = 33_554_432\n' in text, text
     assert re.search(r'\["made with"\]\ngpu = "\S+"\ncapacity = [\d_]+\ntorch = "2\.', text) and 'ranks = 2\n' in text, text
@@ -49,36 +62,30 @@ def test_what_is_written(written):
     assert sum(kinds) == int(re.search(r'"test"\]\n(?:.*\n)*?requested = ([\d_]+)', text)[1].replace("_", "")), text
 
 
-def test_the_same_and_changed(written):
-    folder, path = written
-    assert pytest_of(folder)[0][0] == "passed"
-    before = path.read_text()
-    Path(golden.place(str(folder), "test_it.py::test_it[513]", "")).write_text(before)  # as if the golden of another size were this test's
-    found, output = pytest_of(folder, size=513)
-    assert found[0] == "failure", output  # one more row of the input, and one of the output
+def test_two_of_one_test(written):
+    folder, found, output = written
+    assert found["test_twice"][0] == "error" and "a second golden needs a name" in found["test_twice"][1] and not place(folder, "test_twice").exists(), output
+    assert found["test_named"][0] == "passed" and place(folder, "test_named").exists() and place(folder, "test_named", "after").exists(), output
+
+
+def test_ranks_that_differ(written):
+    text = place(written[0], "test_differs").read_text()
+    assert '["rank 0".phases."forward"]' in text and '["rank 1".phases."forward"]' in text and "every rank" not in text, text
+
+
+def test_the_same_changed_and_edited_by_hand(written):
+    folder, *_ = written
+    texts = [place(folder, f"test_sizes[{size}]").read_text() for size in range(512, 517)]
+    edits = {513: texts[0], 514: texts[2].replace("requested = ", "requested = 1"), 515: texts[3] + "[", 516: ""}  # 513: as if the golden of another size were this test's
+    for size, text in edits.items():
+        place(folder, f"test_sizes[{size}]").write_text(text)
+    found, output = pytest_of(folder)
+    assert [found[test][0] for test in ("test_sizes[512]", "test_differs", "test_named")] == 3 * ["passed"], output
+    assert found["test_sizes[513]"][0] == "failure", output  # one more row of the input, and one of the output
     for line in ("phase forward, requested: 34,865,152 -> 34,867,200 (+2,048)", "alive at the peak, activations: 524,288 -> 525,312 (+1,024)", "if this is wanted: pytest --tidemark-update"):
         assert line in output, output
-
-
-def test_edited_by_hand(written):
-    folder, path = written
-    text = path.read_text()
-    for changed, said in ((text.replace("requested = ", "requested = 1"), "was edited by hand"), (text + "[", "cannot be read"), ("", "was edited by hand")):
-        path.write_text(changed)
-        found, output = pytest_of(folder)
-        assert found[0] == "error" and said in found[1] and "run pytest --tidemark-update" in found[1], output
-    assert pytest_of(folder, "--tidemark-update")[0][0] == "passed" and path.read_text() == text
-
-
-def test_two_of_one_test(tmp_path):
-    found, output = pytest_of(tmp_path, "--tidemark-update", more="memory.matches_golden()")
-    assert found[0] == "error" and "a second golden needs a name" in found[1] and not goldens(tmp_path), output
-    found, output = pytest_of(tmp_path, "--tidemark-update", more="memory.matches_golden('after')")
-    assert found[0] == "passed" and len(goldens(tmp_path)) == 2 and any(".after" in name for name in goldens(tmp_path)), output
-
-
-def test_ranks_that_differ(tmp_path):
-    assert pytest_of(tmp_path, "--tidemark-update", differ=2)[0][0] == "passed"
-    text, = (path.read_text() for path in goldens(tmp_path).values())
-    assert '["rank 0".phases."forward"]' in text and '["rank 1".phases."forward"]' in text and "every rank" not in text, text
-    assert pytest_of(tmp_path, differ=2)[0][0] == "passed"
+    for size, said in (514, "was edited by hand"), (515, "cannot be read"), (516, "was edited by hand"):
+        outcome, line = found[f"test_sizes[{size}]"]
+        assert outcome == "error" and said in line and "run pytest --tidemark-update" in line, output
+    found, output = pytest_of(folder, "--tidemark-update")
+    assert [place(folder, f"test_sizes[{size}]").read_text() for size in range(512, 517)] == texts, output

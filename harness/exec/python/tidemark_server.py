@@ -28,8 +28,8 @@ import tidemark_settings
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 LONGEST = 15  # seconds between asking processes to end and killing them
 
-# Variables that differ between the runs of one program and are read after the import of torch.
-OF_A_RUN = {"TIDEMARK_EXEC", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_GPU", tidemark_settings.VARIABLE, "TIDEMARK_NCCL_ALONE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL"}
+# Variables that differ between runs and are read after the import of torch.
+OF_A_RUN = {"TIDEMARK_MODE", "TIDEMARK_SCHEDULE", "TIDEMARK_SIZES", "TIDEMARK_DEVICES", "TIDEMARK_TIMEOUT", "TIDEMARK_EXEC", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_GPU", tidemark_settings.VARIABLE, "TIDEMARK_NCCL_ALONE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL"}
 
 
 class Copy(BaseException):
@@ -132,6 +132,8 @@ def main_of(words):
     words = words[1:] if words[:1] == ["-u"] else words
     if len(words) > 1 and words[0] == "-m" and not words[1].startswith("-"):
         return lambda: run_module(words[1:])
+    if len(words) > 1 and words[0] == "-c":
+        return lambda: run_text(words)
     if words and words[0].endswith(".py") and os.path.isfile(words[0]):
         return lambda: run_file(words)
     return None
@@ -141,6 +143,13 @@ def run_module(words):
     sys.path[0], sys.argv = os.getcwd(), ["-m", *words[1:]]
     sys.modules["__main__"] = types.ModuleType("__main__")
     runpy._run_module_as_main(words[0])
+
+
+def run_text(words):
+    sys.path[0], sys.argv = "", ["-c", *words[2:]]
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=sys.modules["builtins"], __loader__=importlib.machinery.BuiltinImporter)
+    exec(compile(words[1], "<string>", "exec", dont_inherit=True), main.__dict__)
 
 
 def run_file(words):

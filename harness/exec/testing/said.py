@@ -1,5 +1,6 @@
 """Runs of `tidemark exec`, or of another command, with their output and exit code, for the tests. The variables TIDEMARK_BIN and TIDEMARK_DEPS name the
 executable, and the folder with torch in python/."""
+import json
 import os
 import socket
 import subprocess
@@ -10,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from testing import server
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 TIDEMARK = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
 SITE = os.path.abspath(Path(os.environ.get("TIDEMARK_DEPS", ROOT / ".deps")) / "python")
 MIB = 1 << 20
 FOLDER = Path(tempfile.mkdtemp())
+SERVER = os.environ.get("EXEC_SERVER")  # the folder of server.py: programs are copies of a process that has imported torch
 
 
 class Said:
@@ -23,6 +27,8 @@ class Said:
         begun = time.monotonic()
         self.words = [command, *map(str, words)]
         full = {**os.environ, "PYTHONPATH": str(path), **environment}
+        if command == "exec" and SERVER and "TIDEMARK_EXEC_SETTINGS" not in full:
+            full = server.of_all(full) | {"TIDEMARK_EXEC_SETTINGS": json.dumps({"server": SERVER + "/server"})}
         done = subprocess.run([TIDEMARK, *self.words], capture_output=True, text=True, cwd=folder, env=full, check=False, timeout=most)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
         self.seconds = time.monotonic() - begun

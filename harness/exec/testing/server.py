@@ -1,0 +1,75 @@
+"""server.py start|stop FOLDER: a process under `tidemark exec` that has imported torch once, for all tests of a run of ctest: the program of a test is then a copy of it
+(../python/tidemark_server.py), where it may be one. It ends with `stop`, or with the ctest that has started it."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LONGEST = 300  # seconds for Python and the import of torch
+
+
+def of_all(environment):
+    """Without what pytest and pyenv have added for one test."""
+    return {name: value for name, value in environment.items() if not name.startswith(("PYTEST_", "PYENV_")) and name not in ("EXEC_SERVER", "OLDPWD")}
+
+
+def lives(pid):
+    return os.path.exists(f"/proc/{pid}")
+
+
+def watch(folder, starter):
+    """Runs the server in this process's own session."""
+    settings = json.dumps({"serves": str(folder / "environment")})
+    environment = {**of_all(os.environ), "PYTHONPATH": str(Path(os.environ["TIDEMARK_DEPS"]) / "python"), "TIDEMARK_EXEC_SETTINGS": settings}
+    tidemark = Path(os.environ["TIDEMARK_BIN"])
+    script = tidemark.parent / "virtual" / "python" / "tidemark_server.py"
+    with open(folder / "log", "w", encoding="utf-8") as log:
+        server = subprocess.Popen([tidemark, "exec", "--", sys.executable, script, folder / "server", sys.executable], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+        try:
+            while server.poll() is None and lives(starter):
+                time.sleep(0.5)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def start(folder):
+    stop(folder)
+    folder.mkdir(parents=True)
+    starter, pid = os.getppid(), os.fork()
+    if pid == 0:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for file in (0, 1, 2):  # ctest waits for the end of its tests' output
+            os.dup2(null, file)
+        watch(folder, starter)
+        os._exit(0)
+    (folder / "pid").write_text(str(pid))
+    until = time.monotonic() + LONGEST
+    while not (folder / "server").exists():
+        if os.waitpid(pid, os.WNOHANG)[0] or time.monotonic() > until:
+            sys.exit("error: there is no server:\n" + (folder / "log").read_text())
+        time.sleep(0.05)
+
+
+def stop(folder):
+    try:
+        pid = int((folder / "pid").read_text())
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+            if str(folder) in file.read():
+                os.kill(pid, signal.SIGTERM)
+        while lives(pid):
+            time.sleep(0.05)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    {"start": start, "stop": stop}[sys.argv[1]](Path(sys.argv[2]))
