@@ -58,7 +58,7 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
     }
   }
   const Report read = parse_report(json_text(old), "x");
-  EXPECT_TRUE(read.trials[0].variants[0].ranks[0].map.segments.empty());
+  EXPECT_TRUE(read.trials[0].variants[0].ranks[0].history.segments.empty());
   EXPECT_EQ(read.trials[1].variants[0].ranks[0].races.at(0).first.span, -1);
   EXPECT_EQ(read.trials[0].variants[0].ranks[0].timeline.size(), 3u);
   EXPECT_EQ(read.trials[0].verdicts.size(), 3u);
@@ -92,7 +92,7 @@ TEST(Json, ReadsProgramsOfVersion2) {
 Report without_exported(Report report) {
   for (TrialRecord& trial : report.trials)
     for (VariantRecord& variant : trial.variants)
-      for (RankRecord& rank : variant.ranks) rank.map = {}, rank.spans = {}, rank.trace = {};
+      for (RankRecord& rank : variant.ranks) rank.history = {}, rank.spans = {};
   return report;
 }
 

@@ -13,7 +13,7 @@
 #include "harness/record/json.h"
 #include "reports/html.h"
 #include "reports/renderings.h"
-#include "reports/snapshot/of_rank.h"
+#include "reports/snapshot/snapshot.h"
 #include "reports/trace.h"
 #include "reports/units.h"
 
@@ -51,9 +51,10 @@ void add_files(VariantRecord& variant, const std::string& place, bool details,
   if (std::ranges::any_of(variant.ranks, [](const auto& r) { return !r.spans.all.empty(); }))
     put("trace", "trace/" + place + ".json.gz", gzip(chrome_trace(variant)));
   for (const RankRecord& rank : variant.ranks)
-    if (!rank.trace.events.empty())
+    if (const auto& traces = rank.history.traces; !traces.empty() && !traces[0].empty())
       put(fmt::format("snapshot of rank {}", rank.rank),
-          fmt::format("snapshot/{}_rank{}.pickle", place, rank.rank), pickle(snapshot_of(rank)));
+          fmt::format("snapshot/{}_rank{}.pickle", place, rank.rank),
+          pickle({rank.history.for_pytorch(rank.phase_starts)}));
   if (!details) return;
   if (const std::string text = details_text(variant); !text.empty())
     put(kDetails, "details/" + place + ".json.gz", gzip(text));

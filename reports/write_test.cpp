@@ -17,7 +17,7 @@
 #include "reports/html.h"
 #include "reports/page_data.h"
 #include "reports/saving.h"
-#include "reports/snapshot/of_rank.h"
+#include "reports/snapshot/snapshot.h"
 #include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 #include "reports/trace.h"
@@ -238,21 +238,32 @@ TEST_F(Files, TraceIsGzippedJson) {
 }
 
 TEST_F(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
-  const Report report = small_report();
-  const RankRecord& rank = report.trials[1].variants[0].ranks[0];
-  const Snapshot snapshot = snapshot_of(rank);
-  ASSERT_EQ(snapshot.segments.size(), 2u);
-  EXPECT_EQ(snapshot.segments[1].address, rank.map.segments[1].address);
-  ASSERT_EQ(snapshot.traces.size(), 1u);
-  ASSERT_EQ(snapshot.traces[0].size(), rank.trace.events.size());
-  const TraceEvent& event = snapshot.traces[0][1];
-  EXPECT_EQ(event.action, AllocatorAction::alloc);
-  EXPECT_EQ(event.size, kMiB - 12);
-  EXPECT_EQ(event.stream, 1);
-  const StackFrame& frame = snapshot.frames[snapshot.stacks[event.stack].at(0)];
-  EXPECT_EQ(frame.function, "aten::empty");
-  EXPECT_EQ(frame.file, "forward");
-  EXPECT_TRUE(snapshot_of(RankRecord()).traces.empty());
+  MemoryHistory history;
+  history.streams = {"stream 3", "default stream", "stream 2"};
+  history.set_operators({"", "aten::empty"});
+  history.traces = {{{AllocatorAction::segment_alloc, 512, 1536, 2, 5},
+                     {AllocatorAction::alloc, 512, 500, 2, 5, 1},
+                     {AllocatorAction::alloc, 1024, 500, 0, 10, 1},
+                     {AllocatorAction::free_requested, 1024, 500, 1, 20, 1}}};
+  history.segments = {{.address = 512, .total_size = 1536, .stream = 2}};
+  history.segments[0].blocks = {{512, 512, 500, BlockState::allocated},
+                                {1024, 512, 500, BlockState::pending_free},
+                                {1536, 512}};
+  const MemoryHistory out = history.for_pytorch({{"forward", 10}, {"backward", 20}});
+  const auto file = [&](std::uint32_t stack) { return out.frames[out.stacks[stack].at(0)].file; };
+  const auto& trace = out.traces.at(0);
+  EXPECT_EQ(trace[0].stack, 0u);
+  EXPECT_EQ(out.frames[out.stacks[trace[1].stack].at(0)].function, "aten::empty");
+  EXPECT_EQ(file(trace[1].stack), "before the first phase");
+  EXPECT_EQ(file(trace[2].stack), "forward");
+  EXPECT_EQ(file(trace[3].stack), "backward");
+  const std::int64_t streams[] = {1, 1, 2, 0};
+  for (std::size_t i = 0; i < trace.size(); ++i) EXPECT_EQ(trace[i].stream, streams[i]);
+  const Segment& segment = out.segments.at(0);
+  EXPECT_EQ(segment.stream, 1);
+  EXPECT_EQ(segment.blocks[0].stack, trace[1].stack);
+  EXPECT_EQ(segment.blocks[1].stack, trace[2].stack);
+  EXPECT_EQ(segment.blocks[2].stack, 0u);
 }
 
 TEST(Html, NamesOfTheReportStayText) {

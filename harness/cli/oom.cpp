@@ -22,8 +22,8 @@ BlockState state_of(const c10::CachingDeviceAllocator::BlockInfo& block) {
   return block.active ? BlockState::pending_free : BlockState::inactive;
 }
 
-SnapshotSegment segment_of(const c10::CachingDeviceAllocator::SegmentInfo& from) {
-  SnapshotSegment to;
+Segment segment_of(const c10::CachingDeviceAllocator::SegmentInfo& from) {
+  Segment to;
   to.device = from.device;
   to.address = static_cast<std::int64_t>(from.address);
   to.total_size = static_cast<std::int64_t>(from.total_size);
@@ -48,10 +48,10 @@ Snapshot moment(std::int64_t device, std::size_t wanted, std::size_t device_free
   for (const auto& segment : allocator::snapshot().segments)
     snapshot.segments.push_back(segment_of(segment));
   snapshot.traces.resize(static_cast<std::size_t>(device) + 1);
-  TraceEvent event;
+  AllocatorEvent event;
   event.action = AllocatorAction::oom;
   event.size = static_cast<std::int64_t>(wanted);
-  event.device_free = static_cast<std::int64_t>(device_free);
+  event.address = static_cast<std::int64_t>(device_free);
   snapshot.traces.back().push_back(event);
   return snapshot;
 }

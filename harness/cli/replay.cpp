@@ -26,7 +26,9 @@ bool takes(AllocatorAction a) {
   return a == AllocatorAction::segment_alloc || a == AllocatorAction::segment_map;
 }
 
-SegmentEvent as_recorded(const TraceEvent& e) { return {e.action, e.address, e.size, e.stream}; }
+SegmentEvent as_recorded(const AllocatorEvent& e) {
+  return {e.action, e.address, e.size, e.stream};
+}
 
 class Replay {
  public:
@@ -65,7 +67,7 @@ class Replay {
  private:
   /// Plays an event, or all of the segments that go together; returns the next one.
   std::size_t step(std::size_t i) {
-    const TraceEvent& e = trace_[i];
+    const AllocatorEvent& e = trace_[i];
     if (gives_back(e.action)) return give_back(i);
     if (takes(e.action)) {
       pending_.push_back(i);
@@ -83,11 +85,11 @@ class Replay {
     return i + 1;
   }
 
-  void allocate(const TraceEvent& e) {
+  void allocate(const AllocatorEvent& e) {
     // Another thread's events may lie between a segment and the allocation that made it.
     std::vector<SegmentEvent> expected;
     std::erase_if(pending_, [&](std::size_t i) {
-      const TraceEvent& one = trace_[i];
+      const AllocatorEvent& one = trace_[i];
       const bool mine = one.stream == e.stream &&
                         one.address < e.address + std::max<std::int64_t>(e.size, 1) &&
                         e.address < one.address + one.size;
@@ -153,7 +155,7 @@ class Replay {
       return "garbage_collection_threshold was set, which frees blocks by age";
     std::set<bool> kinds;
     for (const auto& [event, home] : before_.homes) kinds.insert(home.expandable);
-    for (const SnapshotSegment& segment : before_.segments) kinds.insert(segment.expandable);
+    for (const Segment& segment : before_.segments) kinds.insert(segment.expandable);
     if (kinds.size() > 1) return "expandable_segments was changed while it was recorded";
     // A segment whose pool nothing records is one that is given back later.
     const bool unknown = std::any_of(before_.homes.lower_bound(at_), before_.homes.end(),
@@ -174,7 +176,7 @@ class Replay {
     require_no_pending();
     const auto here = allocator_.segments();
     std::map<std::int64_t, std::int64_t> recorded;
-    for (const SnapshotSegment& segment : snapshot_.segments)
+    for (const Segment& segment : snapshot_.segments)
       if (static_cast<std::size_t>(segment.device) == device_)
         recorded[segment.address] = segment.total_size;
     if (here != recorded)
@@ -185,7 +187,7 @@ class Replay {
   const Snapshot& snapshot_;
   const std::size_t device_;
   const AllocatorSettings settings_;
-  const std::vector<TraceEvent>& trace_;
+  const std::vector<AllocatorEvent>& trace_;
   const MemoryBefore before_;
   ReplayedAllocator allocator_;
   std::vector<std::size_t> pending_;  // segments that still wait for their allocation

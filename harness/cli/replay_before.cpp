@@ -13,16 +13,16 @@ namespace {
 constexpr std::int64_t kLargePage = 20 << 20;  // is mapped at once
 constexpr std::int64_t kLargestSmall = ReplayedAllocator::kLargestSmall;
 
-bool is_free(const SnapshotBlock& block) { return block.state == BlockState::inactive; }
-std::int64_t end_of(const SnapshotSegment& s) { return s.address + s.total_size; }
+bool is_free(const MemoryBlock& block) { return block.state == BlockState::inactive; }
+std::int64_t end_of(const Segment& s) { return s.address + s.total_size; }
 
 /// Memory of one expandable segment: what of it is mapped, by address.
-using Expandable = std::vector<const SnapshotSegment*>;
+using Expandable = std::vector<const Segment*>;
 
 std::map<std::tuple<PoolId, std::int64_t, std::string>, Expandable> expandables(
     const MemoryBefore& before) {
   std::map<std::tuple<PoolId, std::int64_t, std::string>, Expandable> out;
-  for (const SnapshotSegment& s : before.segments)
+  for (const Segment& s : before.segments)
     if (s.expandable) out[{s.pool, s.stream, s.type}].push_back(&s);
   return out;
 }
@@ -30,11 +30,11 @@ std::map<std::tuple<PoolId, std::int64_t, std::string>, Expandable> expandables(
 /// The lowest address of an expandable segment that is seen while any of it is mapped. Nothing
 /// below is mapped before: the allocator maps the lowest address that has room.
 std::int64_t lowest(const Expandable& parts, const MemoryBefore& before,
-                    const std::vector<TraceEvent>& trace) {
+                    const std::vector<AllocatorEvent>& trace) {
   std::int64_t low = parts.front()->address, high = end_of(*parts.back()), mapped = 0;
-  for (const SnapshotSegment* part : parts) mapped += part->total_size;
+  for (const Segment* part : parts) mapped += part->total_size;
   const auto of_this = [&](std::size_t i) {
-    const TraceEvent& e = trace[i];
+    const AllocatorEvent& e = trace[i];
     if (low <= e.address && e.address < high) return true;
     const Home& home = before.homes.at(i);
     if (home.known && home.pool != parts.front()->pool) return false;
@@ -43,7 +43,7 @@ std::int64_t lowest(const Expandable& parts, const MemoryBefore& before,
     return i < trace.size() && (trace[i].size <= kLargestSmall) == (parts.front()->type == "small");
   };
   for (std::size_t i = 0; i < trace.size() && mapped > 0; ++i) {
-    const TraceEvent& e = trace[i];
+    const AllocatorEvent& e = trace[i];
     if (e.stream != parts.front()->stream) continue;
     if (e.action == AllocatorAction::segment_map && of_this(i)) {
       low = std::min(low, e.address), high = std::max(high, e.address + e.size);
@@ -59,10 +59,10 @@ class Building {
  public:
   explicit Building(ReplayedAllocator& allocator) : allocator_(allocator) {}
 
-  LiveBlocks run(const MemoryBefore& before, const std::vector<TraceEvent>& trace) {
+  LiveBlocks run(const MemoryBefore& before, const std::vector<AllocatorEvent>& trace) {
     // At first nothing that is there is free.
     std::vector<std::vector<void*>> whole;
-    for (const SnapshotSegment& segment : before.segments) {
+    for (const Segment& segment : before.segments) {
       if (segment.expandable) continue;
       allocator_.place(segment.address);
       whole.push_back(take(segment, segment.address, segment.total_size));
@@ -78,7 +78,7 @@ class Building {
     if (!gaps.empty()) allocator_.release();
     // One segment after the other is freed and divided.
     std::size_t next = 0;
-    for (const SnapshotSegment& segment : before.segments) {
+    for (const Segment& segment : before.segments) {
       if (segment.expandable) continue;
       for (void* block : whole[next++]) allocator_.give(block);
       divide(segment);
@@ -95,7 +95,7 @@ class Building {
     const std::int64_t first = head(*parts.front());
     if (at == parts.front()->address && first > 0) at -= kLargePage;  // which was unmapped
     allocator_.place(at);
-    for (const SnapshotSegment* part : parts) {
+    for (const Segment* part : parts) {
       const std::int64_t from = part->address + head(*part);
       if (at < from && part->pool != PoolId{})
         throw SnapshotError(
@@ -111,9 +111,9 @@ class Building {
 
   /// Takes the blocks of a segment, in which nothing else is. A free block that is too short to be
   /// taken by itself belongs to the block before it, until shorten().
-  void divide(const SnapshotSegment& segment) {
+  void divide(const Segment& segment) {
     for (std::size_t i = head(segment) > 0 ? 1 : 0; i < segment.blocks.size(); ++i) {
-      const SnapshotBlock& block = segment.blocks[i];
+      const MemoryBlock& block = segment.blocks[i];
       const std::int64_t rest = rest_behind(segment, i);
       const auto made = take(segment, block.address, block.size + rest);
       if (is_free(block)) {
@@ -136,25 +136,25 @@ class Building {
 
   /// Free memory of a segment for large blocks that is too short to be taken by itself: at its
   /// begin, where memory below was unmapped.
-  static std::int64_t head(const SnapshotSegment& segment) {
-    const SnapshotBlock& first = segment.blocks.front();
+  static std::int64_t head(const Segment& segment) {
+    const MemoryBlock& first = segment.blocks.front();
     return segment.expandable && segment.type == "large" && is_free(first) &&
                    first.size <= kLargestSmall
                ? first.size
                : 0;
   }
   /// Such memory behind an allocated block.
-  static std::int64_t rest_behind(const SnapshotSegment& segment, std::size_t block) {
+  static std::int64_t rest_behind(const Segment& segment, std::size_t block) {
     if (segment.type == "small" || block + 1 == segment.blocks.size() ||
         is_free(segment.blocks[block]))
       return 0;
-    const SnapshotBlock& next = segment.blocks[block + 1];
+    const MemoryBlock& next = segment.blocks[block + 1];
     return is_free(next) && next.size <= kLargestSmall ? next.size : 0;
   }
 
   /// These bytes at this address, in blocks that the pool of the segment gives. `divides`: a short
   /// rest is split off in any segment, which PyTorch does while it makes expandable ones.
-  std::vector<void*> take(const SnapshotSegment& segment, std::int64_t address, std::int64_t bytes,
+  std::vector<void*> take(const Segment& segment, std::int64_t address, std::int64_t bytes,
                           bool divides = false) {
     const std::int64_t most = segment.type == "small" ? kLargestSmall : bytes;
     std::vector<void*> out;
@@ -171,14 +171,14 @@ class Building {
 
   ReplayedAllocator& allocator_;
   std::vector<void*> free_;
-  std::vector<std::pair<const SnapshotSegment*, const SnapshotBlock*>> too_long_;
+  std::vector<std::pair<const Segment*, const MemoryBlock*>> too_long_;
   LiveBlocks live_;
 };
 
 }  // namespace
 
 LiveBlocks build(ReplayedAllocator& allocator, const MemoryBefore& before,
-                 const std::vector<TraceEvent>& trace) {
+                 const std::vector<AllocatorEvent>& trace) {
   return Building(allocator).run(before, trace);
 }
 

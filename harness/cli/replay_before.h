@@ -15,6 +15,6 @@ using LiveBlocks = std::unordered_map<std::int64_t, void*>;  // by recorded addr
 /// Returns the blocks that are allocated. `trace` follows: it shows where expandable segments
 /// begin. Throws SnapshotError where the allocator does not make such segments or blocks.
 LiveBlocks build(ReplayedAllocator& allocator, const MemoryBefore& before,
-                 const std::vector<TraceEvent>& trace);
+                 const std::vector<AllocatorEvent>& trace);
 
 }  // namespace tidemark

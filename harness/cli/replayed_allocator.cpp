@@ -29,15 +29,15 @@ std::string SegmentEvent::text() const {
                      address ? fmt::format(", at {}", *address) : "");
 }
 
-ReplayedAllocator::ReplayedAllocator(const std::vector<SnapshotSegment>& before,
-                                     const std::vector<TraceEvent>& trace) {
+ReplayedAllocator::ReplayedAllocator(const std::vector<Segment>& before,
+                                     const std::vector<AllocatorEvent>& trace) {
   std::set<std::int64_t> streams;
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // begin, end
-  for (const SnapshotSegment& s : before) {
+  for (const Segment& s : before) {
     streams.insert(s.stream);
     ranges.emplace_back(s.address, s.address + s.total_size);
   }
-  for (const TraceEvent& e : trace) {
+  for (const AllocatorEvent& e : trace) {
     const bool takes =
         e.action == AllocatorAction::segment_alloc || e.action == AllocatorAction::segment_map;
     if (takes) ranges.emplace_back(e.address, e.address + e.size);

@@ -33,8 +33,7 @@ class ReplayedAllocator {
   static constexpr std::int64_t kLargestSmall = 1 << 20;  // bytes of a block in a small segment
   /// Takes streams and addresses from the segments before the trace, and from the trace. Throws
   /// SnapshotError for more streams than are replayed. Settings take effect with use().
-  ReplayedAllocator(const std::vector<SnapshotSegment>& before,
-                    const std::vector<TraceEvent>& trace);
+  ReplayedAllocator(const std::vector<Segment>& before, const std::vector<AllocatorEvent>& trace);
   ~ReplayedAllocator();
   ReplayedAllocator(const ReplayedAllocator&) = delete;
   void use(const std::string& settings);

@@ -48,23 +48,23 @@ AllocatorTrace::~AllocatorTrace() { recorder::follow(nullptr); }
 
 // Reads the blocks that existed before this trace, from a snapshot.
 void AllocatorTrace::take_stock() {
-  owners_.push_back({"before", 0, 0, true, {}, {}});
+  owners_.push_back({"before", 0, true, {}, {}});
   for (const auto& segment : allocator::snapshot({0, 0}).segments) {
     if (segment.device != device_) continue;
     BlockChange change;
     change.action =
         segment.is_expandable ? AllocatorAction::segment_map : AllocatorAction::segment_alloc;
     change.address = static_cast<std::int64_t>(segment.address);
-    change.bytes = static_cast<Bytes>(segment.total_size);
+    change.size = static_cast<Bytes>(segment.total_size);
     change.stream = stream(segment.stream);
     now_.apply(change);
     now_.set_pool(change.address, !segment.is_large);
-    reserved_ += change.bytes;
+    reserved_ += change.size;
     for (const auto& block : segment.blocks) {
       const auto bytes = static_cast<Bytes>(block.size);
       if (block.active || block.allocated) {
         change.action = AllocatorAction::alloc;
-        change.bytes = static_cast<Bytes>(block.requested_size);
+        change.size = static_cast<Bytes>(block.requested_size);
         change.block = bytes;
         now_.apply(change);
         active_ += bytes;
@@ -100,7 +100,7 @@ void AllocatorTrace::on_block(std::size_t device, Bytes bytes) {
   if (static_cast<int>(device) != device_) return;
   BlockChange& change = changes_.back();
   change.block = bytes;
-  block_at(change.address)->bytes = bytes;
+  block_at(change.address)->size = bytes;
   allocated_ += bytes;
   active_ += bytes;
   current_[owners_[change.owner].category] += bytes;
@@ -113,8 +113,8 @@ void AllocatorTrace::on_block(std::size_t device, Bytes bytes) {
 
 void AllocatorTrace::allocated_one(const TraceEntry& entry, BlockChange& change) {
   change.owner = static_cast<std::uint32_t>(owners_.size());
-  change.op = ops_[layer::current()];
-  owners_.push_back({category_now, change.op, stream(entry.stream_), false, {}, {}});
+  change.stack = ops_[layer::current()];
+  owners_.push_back({category_now, stream(entry.stream_), false, {}, {}});
 }
 
 void AllocatorTrace::on_event(const TraceEntry& entry) {
@@ -122,7 +122,7 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
   BlockChange change;
   change.action = static_cast<AllocatorAction>(entry.action_);
   change.address = static_cast<std::int64_t>(entry.addr_);
-  change.bytes = static_cast<Bytes>(entry.size_);
+  change.size = static_cast<Bytes>(entry.size_);
   change.time = platform().now();
   change.stream = stream(entry.stream_);
   switch (change.action) {
@@ -131,24 +131,24 @@ void AllocatorTrace::on_event(const TraceEntry& entry) {
       break;
     case AllocatorAction::free_requested:
       if (const auto* block = block_at(change.address)) {
-        change.op = owners_[block->owner].op;
-        allocated_ -= block->bytes;
-        current_[owners_[block->owner].category] -= block->bytes;
+        change.stack = block->stack;
+        allocated_ -= block->size;
+        current_[owners_[block->owner].category] -= block->size;
       }
       break;
     case AllocatorAction::free_completed:
       if (const auto* block = block_at(change.address)) {
-        change.op = owners_[block->owner].op;
-        active_ -= block->bytes;
+        change.stack = block->stack;
+        active_ -= block->size;
       }
       break;
     case AllocatorAction::segment_alloc:
     case AllocatorAction::segment_map:
-      reserved_ += change.bytes;
+      reserved_ += change.size;
       break;
     case AllocatorAction::segment_free:
     case AllocatorAction::segment_unmap:
-      reserved_ -= change.bytes;
+      reserved_ -= change.size;
       break;
     case AllocatorAction::snapshot:
     case AllocatorAction::oom:
@@ -203,8 +203,8 @@ void AllocatorTrace::move(const void* memory, const char* category) {
   const auto* block = block_at(reinterpret_cast<std::int64_t>(memory));
   if (block == nullptr) return;
   Owner& owner = owners_[block->owner];
-  current_[owner.category] -= block->bytes;
-  current_[category] += block->bytes;
+  current_[owner.category] -= block->size;
+  current_[category] += block->size;
   owner.category = category;
 }
 

@@ -31,10 +31,8 @@ class AllocatorTrace : public recorder::Follower {
   std::vector<Sample> timeline();
   /// At the highest allocated moment since begin_step: the `most` largest blocks.
   std::vector<AliveBlock> largest(std::size_t most);
-  /// Everything reserved now.
-  MemoryMap map();
-  /// Since begin_step; the last `most`.
-  EventTrace trace(std::size_t most);
+  /// The last `most` events since begin_step, and everything reserved now.
+  MemoryHistory history(std::size_t most);
 
  private:
   friend void on_returned(const at::Tensor&);
@@ -54,7 +52,7 @@ class AllocatorTrace : public recorder::Follower {
 
   struct Owner {  // what is known of a block besides its place
     const char* category = nullptr;
-    std::uint32_t op = 0, stream = 0;
+    std::uint32_t stream = 0;
     bool described = false;
     std::vector<std::int64_t> shape;
     std::string dtype;

@@ -11,7 +11,7 @@ namespace tidemark {
 namespace {
 
 constexpr std::size_t kMostSamples = 1500;  // about
-constexpr std::size_t kMostBlocks = 4000;   // of a map
+constexpr std::size_t kMostBlocks = 4000;   // of what is reserved
 
 }  // namespace
 
@@ -40,27 +40,24 @@ std::vector<AliveBlock> AllocatorTrace::largest(std::size_t most) {
   std::vector<AliveBlock> out;
   for (const auto& [address, block] : layout.blocks()) {
     const Owner& owner = owners_[block.owner];
-    out.push_back({block.bytes, block.requested, owner.category, ops_.all()[owner.op], owner.shape,
-                   owner.dtype, streams_.at(owner.stream), block.pending});
+    out.push_back({block.size, block.requested, owner.category, ops_.all()[block.stack],
+                   owner.shape, owner.dtype, streams_.at(owner.stream),
+                   block.state == BlockState::pending_free});
   }
   std::ranges::stable_sort(out, std::greater(), &AliveBlock::bytes);
   out.resize(std::min(out.size(), most));
   return out;
 }
 
-MemoryMap AllocatorTrace::map() {
+MemoryHistory AllocatorTrace::history(std::size_t most) {
   settle_now();
   std::lock_guard lock(mutex);
-  return now_.map(streams_, kMostBlocks);
-}
-
-EventTrace AllocatorTrace::trace(std::size_t most) {
-  settle_now();
-  std::lock_guard lock(mutex);
-  EventTrace out{streams_, ops_.all(), {}, 0};
+  MemoryHistory out{.segments = now_.segments(), .streams = streams_};
   const std::size_t from = changes_.size() - std::min(most, changes_.size());
-  out.events.assign(changes_.begin() + static_cast<std::ptrdiff_t>(from), changes_.end());
+  out.traces.emplace_back(changes_.begin() + static_cast<std::ptrdiff_t>(from), changes_.end());
   out.left_out = static_cast<std::int64_t>(from);
+  out.set_operators(ops_.all());
+  out.keep_largest(kMostBlocks);
   return out;
 }
 

@@ -55,13 +55,13 @@ Rows live() {
   return rows;
 }
 
-Rows rows_of(const MemoryMap& map) {
+Rows rows_of(const std::vector<Segment>& segments) {
   Rows rows;
-  for (const Segment& segment : map.segments) {
-    rows.push_back({segment.address, segment.bytes, 0, segment.pool == "large" ? 'L' : 'S'});
-    for (const SegmentPart& part : segment.parts)
-      rows.push_back({segment.address + part.offset, part.bytes, part.requested,
-                      "apf"[static_cast<int>(part.state)]});
+  for (const Segment& segment : segments) {
+    rows.push_back({segment.address, segment.total_size, 0, segment.type == "large" ? 'L' : 'S'});
+    for (const MemoryBlock& block : segment.blocks)
+      rows.push_back(
+          {block.address, block.size, block.requested, "apf"[static_cast<int>(block.state)]});
   }
   return rows;
 }
@@ -165,7 +165,7 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
       program.forget_peaks();
       for (int i = 0; i < 5; ++i) {
         program.run(12);
-        ASSERT_EQ(rows_of(tide.map()), live()) << "seed " << seed << " step " << step;
+        ASSERT_EQ(rows_of(tide.history(0).segments), live()) << "seed " << seed << " step " << step;
       }
       Rows blocks = program.at_highest();
       std::erase_if(blocks, [](const Row& row) { return row.use != 'a' && row.use != 'p'; });
@@ -224,17 +224,18 @@ TEST(Maps, OfTooManyBlocksKeepTheLargestSegments) {
   for (int i = 0; i < 10; ++i) {
     change.action = AllocatorAction::segment_alloc;
     change.address = Bytes{i} << 30;
-    change.bytes = (i % 5 + 2) << 20;
+    change.size = (i % 5 + 2) << 20;
     layout.apply(change);
   }
-  const MemoryMap all = layout.map({"default stream"}, 10);
-  EXPECT_EQ(all.segments.size(), 10u);
-  EXPECT_EQ(all.left_out, 0);
-  const MemoryMap some = layout.map({"default stream"}, 4);
-  ASSERT_EQ(some.segments.size(), 4u);
-  EXPECT_EQ(some.left_out, 6);
-  EXPECT_EQ(some.left_out_bytes, (2 * (2 + 3 + 4)) << 20);
-  EXPECT_EQ(some.segments[0].address, Bytes{3} << 30);
+  MemoryHistory history{.segments = layout.segments()};
+  history.keep_largest(10);
+  EXPECT_EQ(history.segments.size(), 10u);
+  EXPECT_EQ(history.left_out_segments, 0);
+  history.keep_largest(4);
+  ASSERT_EQ(history.segments.size(), 4u);
+  EXPECT_EQ(history.left_out_segments, 6);
+  EXPECT_EQ(history.left_out_bytes, (2 * (2 + 3 + 4)) << 20);
+  EXPECT_EQ(history.segments[0].address, Bytes{3} << 30);
 }
 
 // Two steps of a program.
@@ -347,8 +348,8 @@ TEST(Recording, CloselyOrNotMeasuresTheSame) {
     at::mm(a, b).exp().sum().backward();
   };
   const RankRecord records[] = {recorded("lagging", body, false), recorded("lagging", body)};
-  EXPECT_TRUE(records[0].map.segments.empty());
-  EXPECT_FALSE(records[1].map.segments.empty());
+  EXPECT_TRUE(records[0].history.segments.empty());
+  EXPECT_FALSE(records[1].history.segments.empty());
   EXPECT_EQ(records[0].counters.launches, records[1].counters.launches);
   ASSERT_EQ(records[0].timeline.size(), records[1].timeline.size());
   for (std::size_t i = 0; i < records[0].timeline.size(); ++i) {

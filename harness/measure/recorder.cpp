@@ -86,7 +86,7 @@ void Recorder::begin_step(int index) {
   if (auto* gpu = real_gpu(); gpu != nullptr && index == 0) gpu->steps_begin();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
   record.rest_before = state_->blocks.held(state_->place());
-  if (state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
+  if (state_->every_event) record.events.push_back(state_->blocks.history(SIZE_MAX));
   state_->blocks.begin_step();
   state_->watch(index == 0 || state_->last || state_->every_event);
   if (auto* device = virtual_device(); device != nullptr && state_->last && state_->closely)
@@ -133,7 +133,8 @@ void Recorder::end_step() {
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
   if (auto* gpu = real_gpu(); gpu != nullptr && state_->last) record.unheld = gpu->steps_end();
   record.rest_after = state_->blocks.held(state_->place());
-  if (state_->last && state_->every_event) record.events.push_back(state_->blocks.trace(SIZE_MAX));
+  if (state_->last && state_->every_event)
+    record.events.push_back(state_->blocks.history(SIZE_MAX));
   if (state_->last) {
     record.categories = state_->blocks.categories();
     record.timeline = state_->blocks.timeline();
@@ -141,8 +142,7 @@ void Recorder::end_step() {
       auto* device = virtual_device();
       if (device != nullptr) device->follow(false);
       record.largest = state_->blocks.largest(kLargest);
-      record.map = state_->blocks.map();
-      record.trace = state_->blocks.trace(kMostEvents);
+      record.history = state_->blocks.history(kMostEvents);
       record.spans = device != nullptr ? device->spans(kMostSpans) : Spans{{"host"}, {}, {}, 0};
     }
   }

@@ -1,7 +1,6 @@
 #include "harness/record/block_layout.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tidemark {
 namespace {
@@ -13,25 +12,27 @@ constexpr Bytes kSmall = 1 << 20;  // kSmallSize of CUDACachingAllocator: the sm
 void BlockLayout::apply(const BlockChange& change) {
   switch (change.action) {
     case AllocatorAction::alloc:
-      blocks_[change.address] = {change.block, change.bytes, change.owner, false};
-      return set_pool(change.address, change.bytes <= kSmall);
+      blocks_[change.address] = {
+          {change.address, change.block, change.size, BlockState::allocated, change.stack},
+          change.owner};
+      return set_pool(change.address, change.size <= kSmall);
     case AllocatorAction::free_requested:
       if (auto found = blocks_.find(change.address); found != blocks_.end())
-        found->second.pending = true;
+        found->second.state = BlockState::pending_free;
       return;
     case AllocatorAction::free_completed:
       blocks_.erase(change.address);
       return;
     case AllocatorAction::segment_alloc:
-      segments_[change.address] = {change.bytes, change.stream, false, false};
+      segments_[change.address] = {change.size, change.stream, false, false};
       return;
     case AllocatorAction::segment_free:
       segments_.erase(change.address);
       return;
     case AllocatorAction::segment_map:
-      return add_mapped(change.address, change.bytes, change.stream);
+      return add_mapped(change.address, change.size, change.stream);
     case AllocatorAction::segment_unmap:
-      return remove_mapped(change.address, change.bytes);
+      return remove_mapped(change.address, change.size);
     case AllocatorAction::snapshot:
     case AllocatorAction::oom:
       return;
@@ -44,7 +45,7 @@ void BlockLayout::set_pool(std::int64_t address, bool small) {
 }
 
 // Memory that is mapped end to end for one stream is one segment, as in snapshots.
-void BlockLayout::add_mapped(std::int64_t address, Bytes bytes, std::uint32_t stream) {
+void BlockLayout::add_mapped(std::int64_t address, Bytes bytes, std::int64_t stream) {
   auto at = segments_.insert_or_assign(address, Reserved{bytes, stream, true, false}).first;
   const auto joins = [](const auto& low, const auto& high) {
     return low.second.mapped && high.second.mapped && low.second.stream == high.second.stream &&
@@ -75,47 +76,29 @@ void BlockLayout::remove_mapped(std::int64_t address, Bytes bytes) {
   if (last < end) segments_[last] = {end - last, whole.stream, whole.mapped, whole.small};
 }
 
-Segment BlockLayout::cut(std::int64_t address, const Reserved& reserved,
-                         const std::vector<std::string>& streams) const {
-  Segment out{
-      address, reserved.bytes, streams.at(reserved.stream), reserved.small ? "small" : "large", {}};
-  Bytes at = 0;
-  const auto skip_to = [&](Bytes offset) {
-    if (offset > at) out.parts.push_back({at, offset - at, 0, BlockState::inactive});
-    at = std::max(at, offset);
+Segment BlockLayout::cut(std::int64_t address, const Reserved& reserved) const {
+  Segment out{.address = address,
+              .total_size = reserved.bytes,
+              .stream = reserved.stream,
+              .type = reserved.small ? "small" : "large"};
+  std::int64_t at = address;
+  const auto skip_to = [&](std::int64_t next) {
+    if (next > at) out.blocks.push_back({at, next - at, 0, BlockState::inactive});
+    at = std::max(at, next);
   };
   for (auto block = blocks_.lower_bound(address);
        block != blocks_.end() && block->first < address + reserved.bytes; ++block) {
-    skip_to(block->first - address);
-    const auto& [bytes, requested, owner, pending] = block->second;
-    out.parts.push_back(
-        {at, bytes, requested, pending ? BlockState::pending_free : BlockState::allocated});
-    at += bytes;
+    skip_to(block->first);
+    out.blocks.push_back(block->second);
+    at += block->second.size;
   }
-  skip_to(reserved.bytes);
+  skip_to(address + reserved.bytes);
   return out;
 }
 
-MemoryMap BlockLayout::map(const std::vector<std::string>& streams, std::size_t most) const {
-  MemoryMap out;
-  std::size_t count = 0;
-  for (const auto& [address, reserved] : segments_) {
-    out.segments.push_back(cut(address, reserved, streams));
-    count += out.segments.back().parts.size();
-  }
-  if (count <= most) return out;
-  std::vector<std::size_t> order(out.segments.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return out.segments[i].bytes; });
-  for (std::size_t i : order) {
-    if (count <= most) break;
-    Segment& smallest = out.segments[i];
-    count -= smallest.parts.size();
-    ++out.left_out;
-    out.left_out_bytes += smallest.bytes;
-    smallest.parts.clear();
-  }
-  std::erase_if(out.segments, [](const Segment& segment) { return segment.parts.empty(); });
+std::vector<Segment> BlockLayout::segments() const {
+  std::vector<Segment> out;
+  for (const auto& [address, reserved] : segments_) out.push_back(cut(address, reserved));
   return out;
 }
 

@@ -4,10 +4,9 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <vector>
 
-#include "harness/record/record.h"
+#include "harness/record/memory_history.h"
 
 namespace tidemark {
 
@@ -20,10 +19,8 @@ struct BlockChange : AllocatorEvent {
 
 class BlockLayout {
  public:
-  struct Block {
-    Bytes bytes = 0, requested = 0;
+  struct Block : MemoryBlock {
     std::uint32_t owner = 0;
-    bool pending = false;  // its free was requested
   };
 
   void apply(const BlockChange& change);
@@ -33,21 +30,19 @@ class BlockLayout {
   const std::map<std::int64_t, Block>& blocks() const { return blocks_; }  // active, by address
   std::map<std::int64_t, Block>& blocks() { return blocks_; }
   /// Segments by address with what they are cut into; free blocks that touch are one, as the
-  /// allocator merges them. Where there are more than `most` blocks, whole segments are left out,
-  /// the smallest first. `streams` are the names of the changes' streams.
-  MemoryMap map(const std::vector<std::string>& streams, std::size_t most) const;
+  /// allocator merges them.
+  std::vector<Segment> segments() const;
 
  private:
   struct Reserved {
     Bytes bytes = 0;
-    std::uint32_t stream = 0;
+    std::int64_t stream = 0;
     bool mapped = false;  // of an expandable segment: grows and shrinks
     bool small = false;   // its pool
   };
-  void add_mapped(std::int64_t address, Bytes bytes, std::uint32_t stream);
+  void add_mapped(std::int64_t address, Bytes bytes, std::int64_t stream);
   void remove_mapped(std::int64_t address, Bytes bytes);
-  Segment cut(std::int64_t address, const Reserved& reserved,
-              const std::vector<std::string>& streams) const;
+  Segment cut(std::int64_t address, const Reserved& reserved) const;
 
   std::map<std::int64_t, Reserved> segments_;
   std::map<std::int64_t, Block> blocks_;

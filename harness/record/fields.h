@@ -17,6 +17,7 @@
 //   f.detail(...)                       a later one that a run's folder keeps in details/
 //   f.exported(...)                     a later one that it keeps in trace/ and snapshot/ alone
 //   f.check(holds, fault)               a condition on what was read
+//   f.once_read(act)                    what is to be done with the fields before it, once read
 #pragma once
 
 #include "harness/record/meaning.h"

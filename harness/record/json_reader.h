@@ -132,6 +132,7 @@ class JsonReader {
       if (!holds()) node_.fail(fault);
     });
   }
+  void once_read(auto act) { act(); }
   /// Holds what was read against the conditions on it.
   void finish() const {
     for (const auto& check : checks_) check();

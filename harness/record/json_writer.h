@@ -132,6 +132,7 @@ class JsonWriter {
     if (extent_ == Extent::whole) detail(key, x);
   }
   void check(auto, const char*) {}
+  void once_read(auto) {}
 
  private:
   template <class Row>

@@ -9,12 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "harness/virtual/recorder/action.h"
+#include "harness/record/memory_history.h"
 
 namespace tidemark {
-
-using Bytes = std::int64_t;
-using Ns = std::int64_t;
 
 /// PyTorch's four: allocated (held by tensors), active (allocated, or freed but still awaiting a
 /// stream), reserved (taken from the device), requested (what was asked for, before rounding).
@@ -109,47 +106,6 @@ struct AliveBlock {
   bool pending = false;  // its free was requested
 };
 
-/// Held by tensors; freed, and still awaiting a stream; or free in the allocator's cache.
-enum class BlockState { allocated, pending_free, inactive };
-/// PyTorch's words for them, in memory snapshots.
-constexpr auto words(BlockState) {
-  return std::array{"active_allocated", "active_pending_free", "inactive"};
-}
-
-/// A part of a segment: in the order of addresses, end to end.
-struct SegmentPart {
-  Bytes offset = 0, bytes = 0, requested = 0;
-  BlockState state = BlockState::inactive;
-};
-struct Segment {
-  std::int64_t address = 0;  // as the device gave it out; the virtual device always gives the same
-  Bytes bytes = 0;
-  std::string stream, pool;  // pool: "small" or "large"
-  std::vector<SegmentPart> parts;
-};
-/// All that is reserved when the last step has ended.
-struct MemoryMap {
-  std::vector<Segment> segments;  // by address
-  std::int64_t left_out = 0;      // smallest segments that are not in it, and their bytes
-  Bytes left_out_bytes = 0;
-};
-
-/// One event of the allocator in the last step, as PyTorch's memory snapshots have it.
-struct AllocatorEvent {
-  AllocatorAction action = AllocatorAction::alloc;
-  std::int64_t address = 0;
-  Bytes bytes = 0;  // as requested; of segments their own
-  Ns time = 0;
-  std::uint32_t stream = 0, op = 0;  // places in EventTrace
-  bool operator==(const AllocatorEvent&) const = default;
-};
-struct EventTrace {
-  std::vector<std::string> streams, ops;
-  std::vector<AllocatorEvent> events;
-  std::int64_t left_out = 0;  // the step's first events, where there were too many
-  bool operator==(const EventTrace&) const = default;
-};
-
 enum class SpanKind { op, collective, copy, wait };
 constexpr auto words(SpanKind) { return std::array{"operator", "collective", "copy", "wait"}; }
 
@@ -205,12 +161,13 @@ struct RankRecord {
   std::optional<OutsideOwners> owners;  // of that, on a real GPU
   std::string unheld;  // why a real GPU was not held back under lagging, where it was not
   std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
-  MemoryMap map;                    // empty where it was not recorded
+  /// All that is reserved when the last step has ended, and the events of that step; empty where
+  /// they were not recorded.
+  MemoryHistory history;
   Spans spans;
-  EventTrace trace;
   /// Allocator events of the whole run, if they were asked for: while the program was built, then
   /// of each step. No report has them; reports/events/ writes a file a rank.
-  std::vector<EventTrace> events;
+  std::vector<MemoryHistory> events;
   const Phase* phase(const std::string& name) const;    // of the last step, or null
   const Moment* moment(const std::string& name) const;  // of the last step, or null
   Bytes peak(Statistic statistic) const;                // over the phases of the last step

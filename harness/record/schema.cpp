@@ -85,6 +85,7 @@ class SchemaMaker {
   }
   void exported(const char* key, auto& x) { detail(key, x); }
   void check(auto, const char*) {}
+  void once_read(auto) {}
 
   /// The schema of all fields so far.
   Json object() {

@@ -31,9 +31,8 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
 // Removes the details of a rank that is not the worst and has no races.
 void leave_out_details(RankRecord& record, World& world) {
   if (record.rank == worst_rank(record, world) || !record.races.empty()) return;
-  record.map = {};
+  record.history = {};
   record.spans = {};
-  record.trace = {};
 }
 
 // Compares the gradients of every variant that ran with those of the first baseline that ran.

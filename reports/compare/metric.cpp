@@ -127,6 +127,7 @@ class Figures {
   void runs(auto&&...) {}
   void detail(auto&&...) {}
   void exported(auto&&...) {}
+  void once_read(auto&&...) {}
   void derived(auto&&...) {}
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kFrames = 4;  // of an event, in the text
 
-bool is_free(const TraceEvent& e) {
+bool is_free(const AllocatorEvent& e) {
   return e.action == AllocatorAction::free_requested || e.action == AllocatorAction::free_completed;
 }
 
@@ -25,7 +25,7 @@ class Side {
   Side(const Snapshot& snapshot, std::size_t device, bool blocks_alone)
       : snapshot_(snapshot), trace_(snapshot.traces[device]) {
     std::map<std::int64_t, std::size_t> owners;  // by address
-    for (const TraceEvent& e : trace_) {
+    for (const AllocatorEvent& e : trace_) {
       if (e.action == AllocatorAction::snapshot || (blocks_alone && !of_block(e.action))) continue;
       if (e.action == AllocatorAction::alloc) owners[e.address] = ++allocations_;
       events_.push_back(&e);
@@ -37,11 +37,11 @@ class Side {
   }
 
   std::size_t size() const { return events_.size(); }
-  const TraceEvent& operator[](std::size_t i) const { return *events_[i]; }
+  const AllocatorEvent& operator[](std::size_t i) const { return *events_[i]; }
   std::size_t place(std::size_t i) const {  // in the trace
     return static_cast<std::size_t>(events_[i] - trace_.data());
   }
-  std::size_t stream(const TraceEvent& e) const { return streams_.at(e.stream); }
+  std::size_t stream(const AllocatorEvent& e) const { return streams_.at(e.stream); }
   auto key(std::size_t i) const {
     return std::tuple((*this)[i].action, (*this)[i].size, stream((*this)[i]));
   }
@@ -57,7 +57,7 @@ class Side {
 
   std::string text(std::size_t i) const {
     if (i >= size()) return "nothing more";
-    const TraceEvent& e = (*this)[i];
+    const AllocatorEvent& e = (*this)[i];
     return fmt::format("{} of {} bytes, stream {}", name_of(e.action), e.size, stream(e));
   }
   void frames(std::size_t i, const char* side, std::vector<std::string>& out) const {
@@ -72,8 +72,8 @@ class Side {
 
  private:
   const Snapshot& snapshot_;
-  const std::vector<TraceEvent>& trace_;
-  std::vector<const TraceEvent*> events_;
+  const std::vector<AllocatorEvent>& trace_;
+  std::vector<const AllocatorEvent*> events_;
   std::vector<std::size_t> owners_;  // of frees: the allocation, from 1; 0 is not known
   std::size_t allocations_ = 0;
   std::map<std::int64_t, std::size_t> streams_;
@@ -105,7 +105,7 @@ std::optional<TraceDifference> first_difference(const Side& a, const Side& b, st
 /// Sizes of the segments at the end, ascending.
 std::vector<std::int64_t> sizes(const Snapshot& snapshot, std::size_t device) {
   std::vector<std::int64_t> out;
-  for (const SnapshotSegment& segment : snapshot.segments)
+  for (const Segment& segment : snapshot.segments)
     if (static_cast<std::size_t>(segment.device) == device) out.push_back(segment.total_size);
   std::ranges::sort(out);
   return out;
@@ -143,7 +143,7 @@ TraceComparison compare_traces(const Snapshot& first, const std::string& first_n
     if (out.blocks_differ)
       alike = static_cast<std::size_t>(
           std::ranges::count(first.traces[one] | std::views::take(out.blocks_differ->event),
-                             AllocatorAction::alloc, &TraceEvent::action));
+                             AllocatorAction::alloc, &AllocatorEvent::action));
   }
   out.places = same_places(places_of(first, one), places_of(second, two), alike);
   const auto sizes_one = sizes(first, one), sizes_two = sizes(second, two);

@@ -19,15 +19,15 @@ Snapshot sample(std::int64_t one, std::int64_t two, std::int64_t stream) {
               {"forward", "model.py", 12}};
   s.stacks = {{}, {0, 1, 2}};
   for (const std::int64_t address : {one, two}) {
-    SnapshotSegment segment{.address = address, .total_size = 20 * kMiB, .stream = stream};
+    Segment segment{.address = address, .total_size = 20 * kMiB, .stream = stream};
     segment.blocks = {{address, 20 * kMiB, 0, BlockState::inactive}};
     s.segments.push_back(segment);
   }
-  s.traces = {{{AllocatorAction::alloc, one, 2 * kMiB, 0, stream, 0, 1},
-               {AllocatorAction::segment_alloc, two, 20 * kMiB, 0, stream, 0, 1},
-               {AllocatorAction::alloc, two, 3 * kMiB, 0, stream, 0, 1},
-               {AllocatorAction::free_requested, one, 2 * kMiB, 0, stream},
-               {AllocatorAction::free_completed, one, 2 * kMiB, 0, stream},
+  s.traces = {{{AllocatorAction::alloc, one, 2 * kMiB, stream, 0, 1},
+               {AllocatorAction::segment_alloc, two, 20 * kMiB, stream, 0, 1},
+               {AllocatorAction::alloc, two, 3 * kMiB, stream, 0, 1},
+               {AllocatorAction::free_requested, one, 2 * kMiB, stream},
+               {AllocatorAction::free_completed, one, 2 * kMiB, stream},
                {AllocatorAction::snapshot}}};
   return s;
 }

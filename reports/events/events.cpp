@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -27,20 +28,19 @@ class Turns {
 EventLog event_log(const TrialRecord& trial, const std::string& variant, const RankRecord& rank) {
   EventLog log{rank_place(trial, variant, rank.rank), rank.unheld, {}};
   Turns blocks, segments;
-  std::unordered_map<std::uint32_t, std::uint32_t> streams;  // by the order of first use
+  std::unordered_map<std::int64_t, std::uint32_t> streams;  // by the order of first use
   for (std::size_t i = 0; i < rank.events.size(); ++i) {
-    const EventTrace& trace = rank.events[i];
+    const std::vector<std::string> ops = rank.events[i].operators();
     StepEvents& step = log.steps.emplace_back();
     if (i > 0 && i - 1 < rank.steps.size()) step.phases = rank.steps[i - 1].phases;
-    for (const AllocatorEvent& e : trace.events) {
+    for (const AllocatorEvent& e : rank.events[i].traces | std::views::join) {
       const bool makes = e.action == AllocatorAction::alloc ||
                          e.action == AllocatorAction::segment_alloc ||
                          e.action == AllocatorAction::segment_map;
       Turns& turns = of_block(e.action) ? blocks : segments;
       const auto stream = static_cast<std::uint32_t>(streams.size());
-      step.events.push_back({e.action, makes ? turns.take(e.address) : turns.of(e.address), e.bytes,
-                             streams.try_emplace(e.stream, stream).first->second,
-                             trace.ops.at(e.op)});
+      step.events.push_back({e.action, makes ? turns.take(e.address) : turns.of(e.address), e.size,
+                             streams.try_emplace(e.stream, stream).first->second, ops.at(e.stack)});
     }
   }
   return log;

@@ -29,24 +29,27 @@ TrialRecord trial(const std::string& schedule) {
           .params = {{"n", 7}}};
 }
 
+MemoryHistory step_of(std::vector<AllocatorEvent> events) {
+  MemoryHistory step;
+  step.traces = {std::move(events)};
+  step.streams = {"default stream", "stream 1"};
+  step.set_operators({"", "aten::mm"});
+  return step;
+}
+
 /// Two steps of one buffer on the default stream and one that a second stream still uses, at
 /// addresses that begin at `base`.
 RankRecord record(std::int64_t base) {
   RankRecord rank;
   rank.rank = 1;
   const std::int64_t low = base, high = base + 4096;
-  const std::vector<std::string> streams{"default stream", "stream 1"}, ops{"", "aten::mm"};
-  rank.events.push_back(
-      {streams, ops, {{AllocatorAction::segment_alloc, base, 2 << 20, 5, 0, 0}}, 0});
+  rank.events.push_back(step_of({{AllocatorAction::segment_alloc, base, 2 << 20, 0, 5}}));
   for (int step = 0; step < 2; ++step) {
-    rank.events.push_back({streams,
-                           ops,
-                           {{AllocatorAction::alloc, low, 4000, 10, 0, 1},
-                            {AllocatorAction::alloc, high, 512, 11, 1, 0},
-                            {AllocatorAction::free_requested, low, 4000, 12, 0, 0},
-                            {AllocatorAction::free_completed, low, 4000, 12, 0, 0},
-                            {AllocatorAction::free_requested, high, 512, 13, 1, 0}},
-                           0});
+    rank.events.push_back(step_of({{AllocatorAction::alloc, low, 4000, 0, 10, 1},
+                                   {AllocatorAction::alloc, high, 512, 1, 11},
+                                   {AllocatorAction::free_requested, low, 4000, 0, 12},
+                                   {AllocatorAction::free_completed, low, 4000, 0, 12},
+                                   {AllocatorAction::free_requested, high, 512, 1, 13}}));
     Phase phase{"forward", {}};
     phase[Statistic::active] = {4608, 512};
     rank.steps.push_back({{phase}, {}, {}});
@@ -84,8 +87,7 @@ TEST(Events, AnAddressThatIsUsedAgainIsAnotherBlock) {
 
 TEST(Events, ABlockOfBeforeHasNoTurn) {
   RankRecord rank;
-  rank.events.push_back(
-      {{"default stream"}, {""}, {{AllocatorAction::free_requested, 64, 512, 0, 0, 0}}, 0});
+  rank.events.push_back(step_of({{AllocatorAction::free_requested, 64, 512}}));
   EXPECT_EQ(parsed(event_text(trial("lagging"), "v", rank)).steps.at(0).events.at(0).block, -1);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <stdexcept>
 
 #include "harness/record/file.h"
@@ -57,9 +58,9 @@ std::vector<EventLog> read_events(const fs::path& path) {
 std::string measured_json(const RunRecord& run, const fs::path& folder) {
   Json traces = Json::array();
   for (TrialRecord& trial : read_folder(folder)) {
-    for (EventTrace& trace : trial.variants.at(0).ranks.at(0).events) {
-      trace.ops = {""};
-      for (AllocatorEvent& event : trace.events) event.op = 0;
+    for (MemoryHistory& step : trial.variants.at(0).ranks.at(0).events) {
+      step.set_operators({});
+      for (AllocatorEvent& event : step.traces | std::views::join) event.stack = 0;
     }
     traces.push_back(json_of(trial));
   }

@@ -53,14 +53,14 @@ std::vector<BlockPlace> places_of(const Snapshot& snapshot, std::size_t device) 
   };
   // Segments from before the trace, found from its end backwards.
   std::map<std::int64_t, std::int64_t> before;  // sizes
-  for (const SnapshotSegment& s : snapshot.segments) {
+  for (const Segment& s : snapshot.segments) {
     if (static_cast<std::size_t>(s.device) != device) continue;
     if (s.expandable)
       extend(s.address, s.total_size, s.stream);
     else
       before[s.address] = s.total_size;
   }
-  for (const TraceEvent& e : trace | std::views::reverse) {
+  for (const AllocatorEvent& e : trace | std::views::reverse) {
     if (e.action == AllocatorAction::segment_alloc) before.erase(e.address);
     if (e.action == AllocatorAction::segment_free) before[e.address] = e.size;
     if (e.action == AllocatorAction::segment_map || e.action == AllocatorAction::segment_unmap)
@@ -68,7 +68,7 @@ std::vector<BlockPlace> places_of(const Snapshot& snapshot, std::size_t device) 
   }
   for (const auto& [address, size] : before) segments.add(address, size);
   std::vector<BlockPlace> out;
-  for (const TraceEvent& e : trace) {
+  for (const AllocatorEvent& e : trace) {
     if (e.action == AllocatorAction::segment_alloc) segments.add(e.address, e.size);
     if (e.action == AllocatorAction::segment_free) segments.remove(e.address);
     if (e.action != AllocatorAction::alloc) continue;

@@ -48,7 +48,7 @@ class Composer {
     out_.reserved.push_back(reserved);
   }
 
-  void follow(const TraceEvent& event, std::size_t place) {
+  void follow(const AllocatorEvent& event, std::size_t place) {
     if (event.action == AllocatorAction::alloc) {
       live_[event.address] = out_.blocks.size();
       out_.blocks.push_back({place_of(event), event.size, place + 1, 0, 0});
@@ -61,7 +61,7 @@ class Composer {
     }
   }
 
-  std::size_t place_of(const TraceEvent& event) {
+  std::size_t place_of(const AllocatorEvent& event) {
     const Part part = part_of(s_, event, labels_, true);
     MemoryPicture::Place place{part.kind, part.module, part.site, "", 0};
     if (const StackFrame* frame = users_frame(s_, event.stack))
@@ -102,7 +102,7 @@ class Composer {
   }
 
   const Snapshot& s_;
-  const std::vector<TraceEvent>& trace_;
+  const std::vector<AllocatorEvent>& trace_;
   const DeviceSummary& summary_;
   LabelOf labels_;
   HolderOf holders_;

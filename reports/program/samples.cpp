@@ -26,7 +26,7 @@ class Allocator {
                     const std::string& node = "") {
     const std::int64_t address = next_;
     next_ += (bytes + 511) / 512 * 512;
-    TraceEvent& made = event(AllocatorAction::alloc, address, bytes);
+    AllocatorEvent& made = event(AllocatorAction::alloc, address, bytes);
     made.stack = stack(line, node);
     made.module = this->module(module);
     ++now_.allocations;
@@ -53,7 +53,7 @@ class Allocator {
     out_.traces[0][0].size = reserved;
     std::int64_t rest = reserved;
     const auto segment = [&](std::int64_t address, std::int64_t bytes, BlockState state) {
-      SnapshotSegment one;
+      Segment one;
       one.address = address, one.total_size = bytes;
       one.blocks = {{address, bytes, state == BlockState::inactive ? 0 : bytes, state}};
       rest -= bytes;
@@ -65,10 +65,10 @@ class Allocator {
   }
 
  private:
-  TraceEvent& event(AllocatorAction action, std::int64_t address, std::int64_t bytes) {
-    TraceEvent one;
+  AllocatorEvent& event(AllocatorAction action, std::int64_t address, std::int64_t bytes) {
+    AllocatorEvent one;
     one.action = action, one.address = address, one.size = bytes;
-    one.time_us = std::ssize(out_.traces[0]);
+    one.time = ns_of(std::ssize(out_.traces[0]));
     out_.traces[0].push_back(one);
     return out_.traces[0].back();
   }
@@ -187,7 +187,7 @@ void write_programs(const std::filesystem::path& folder, bool large) {
   write_program(folder / "program_without_events", {Snapshot()});
   write_program(folder / "program_without_snapshots", {});
   Snapshot first;  // whose first allocation has failed
-  first.traces.push_back({{.action = AllocatorAction::oom, .size = 4096, .device_free = 1024}});
+  first.traces.push_back({{.action = AllocatorAction::oom, .address = 1024, .size = 4096}});
   first.labelled = true;
   write_program(folder / "program_without_memory", {first});
   Allocator one("");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kBefore = "(before the trace began)";
 
-void apply(const TraceEvent& e, Holdings& now, std::int64_t sign) {
+void apply(const AllocatorEvent& e, Holdings& now, std::int64_t sign) {
   switch (e.action) {
     case AllocatorAction::alloc:
       now.allocated += sign * e.size, now.active += sign * e.size;
@@ -47,7 +47,7 @@ void apply(const TraceEvent& e, Holdings& now, std::int64_t sign) {
 struct Live {
   std::uint32_t stack = 0;
   std::int64_t size = 0;
-  const TraceEvent* made = nullptr;  // the allocation; null: before the trace began
+  const AllocatorEvent* made = nullptr;  // the allocation; null: before the trace began
 };
 
 class Analysis {
@@ -60,7 +60,7 @@ class Analysis {
 
   DeviceSummary run() {
     out_.events = trace_->size();
-    for (const SnapshotSegment& segment : s_.segments)
+    for (const Segment& segment : s_.segments)
       if (static_cast<std::size_t>(segment.device) == out_.device) add(segment);
     find_peak();
     replay();
@@ -74,13 +74,13 @@ class Analysis {
   }
 
  private:
-  void add(const SnapshotSegment& segment) {
+  void add(const Segment& segment) {
     Fragmentation& f = out_.fragmentation;
     ++f.segments;
     f.reserved += segment.total_size;
     out_.end.reserved += segment.total_size;
     std::int64_t free = 0;
-    for (const SnapshotBlock& b : segment.blocks) {
+    for (const MemoryBlock& b : segment.blocks) {
       if (b.state == BlockState::inactive) {
         free += b.size;
         ++f.fragments;
@@ -109,12 +109,12 @@ class Analysis {
     out_.begin = out_.peak = now;
     out_.curve.reserve(trace_->size());
     for (std::size_t i = 0; i < trace_->size(); ++i) {
-      const TraceEvent& e = (*trace_)[i];
+      const AllocatorEvent& e = (*trace_)[i];
       apply(e, now, 1);
       out_.curve.push_back(now);
       if (e.action == AllocatorAction::oom) {
         ++out_.ooms;
-        out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.device_free, now};
+        out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.address, now};
         oom_event_ = i;
       }
       if (now.active <= out_.peak.active) continue;
@@ -127,7 +127,7 @@ class Analysis {
   /// its end, without having been allocated in it.
   void begin_live() {
     std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
-    for (const TraceEvent& e : *trace_) {
+    for (const AllocatorEvent& e : *trace_) {
       if (!of_block(e.action) || !seen.insert(e.address).second ||
           e.action == AllocatorAction::alloc)
         continue;
@@ -177,7 +177,7 @@ class Analysis {
     const auto begin = trace_->begin();
     out_.oom->at_peak = std::none_of(
         begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
-        [](const TraceEvent& e) {
+        [](const AllocatorEvent& e) {
           return e.action == AllocatorAction::alloc || e.action == AllocatorAction::free_completed;
         });
     out_.oom->parts = parts_now(true);
@@ -187,18 +187,18 @@ class Analysis {
     begin_live();
     if (out_.peak_event == 0) take_peak();
     for (std::size_t i = 0; i < trace_->size(); ++i) {
-      const TraceEvent& e = (*trace_)[i];
+      const AllocatorEvent& e = (*trace_)[i];
       if (e.action == AllocatorAction::alloc) {
         ++entry(live_[e.address] = {e.stack, e.size, &e}).allocations;
       } else if (e.action == AllocatorAction::free_requested) {
-        requested_[e.address] = e.time_us;
+        requested_[e.address] = e.time;
       } else if (e.action == AllocatorAction::free_completed) {
         requested_.erase(e.address);
         const auto found = live_.find(e.address);
         if (found != live_.end()) {
-          if (const TraceEvent* made = found->second.made) {
+          if (const AllocatorEvent* made = found->second.made) {
             Site& one = entry(found->second);
-            one.lifetime_us += static_cast<double>(e.time_us - made->time_us);
+            one.lifetime_us += static_cast<double>((e.time - made->time) / 1000);
             ++one.ended;
           }
           live_.erase(found);
@@ -219,7 +219,7 @@ class Analysis {
   }
 
   void pending() {
-    const std::int64_t now = trace_->empty() ? 0 : trace_->back().time_us;
+    const Ns now = trace_->empty() ? 0 : trace_->back().time;
     std::map<std::int64_t, PendingFree> all;
     for (const auto& [address, block] : at_end_)
       if (block->state == BlockState::pending_free)
@@ -230,7 +230,7 @@ class Analysis {
       if (live != live_.end() && !all.contains(address))
         all[address] = {site(live->second), address, live->second.size, stream_at(address), -1};
       if (const auto found = all.find(address); found != all.end())
-        found->second.waiting_us = now - time;
+        found->second.waiting_us = (now - time) / 1000;
     }
     for (auto& [address, one] : all) out_.pending.push_back(std::move(one));
     std::ranges::stable_sort(out_.pending,
@@ -238,12 +238,12 @@ class Analysis {
   }
 
   const Snapshot& s_;
-  const std::vector<TraceEvent> none_;
-  const std::vector<TraceEvent>* trace_ = &none_;
+  const std::vector<AllocatorEvent> none_;
+  const std::vector<AllocatorEvent>* trace_ = &none_;
   DeviceSummary out_;
   std::size_t oom_event_ = 0;  // the last one
   LabelOf labels_;
-  std::map<std::int64_t, const SnapshotBlock*> at_end_;
+  std::map<std::int64_t, const MemoryBlock*> at_end_;
   std::map<std::int64_t, std::int64_t> stream_of_;
   std::map<std::int64_t, Live> live_;
   std::map<std::int64_t, std::int64_t> requested_;
@@ -262,7 +262,7 @@ Site& Site::operator+=(const Site& other) {
 
 std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
   std::set<std::size_t> devices;
-  for (const SnapshotSegment& segment : snapshot.segments)
+  for (const Segment& segment : snapshot.segments)
     devices.insert(static_cast<std::size_t>(segment.device));
   for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
     if (!snapshot.traces[d].empty()) devices.insert(d);

@@ -185,7 +185,7 @@ class Loop {
 std::map<std::int64_t, std::int64_t> blocks_of(const Snapshot& snapshot) {
   std::map<std::int64_t, std::int64_t> out;
   for (const auto& trace : snapshot.traces)
-    for (const TraceEvent& event : trace) {
+    for (const AllocatorEvent& event : trace) {
       if (event.action == AllocatorAction::alloc) out[event.address] = event.size;
       if (event.action == AllocatorAction::free_completed) out.erase(event.address);
     }
@@ -196,9 +196,9 @@ std::vector<Part> end_of(const Snapshot& snapshot) { return analyse(snapshot).at
 
 std::string segments_of(const Snapshot& snapshot) {
   std::string out;
-  for (const SnapshotSegment& segment : snapshot.segments) {
+  for (const Segment& segment : snapshot.segments) {
     out += std::to_string(segment.address) + "+" + std::to_string(segment.total_size) + ":";
-    for (const SnapshotBlock& block : segment.blocks) out += " " + std::to_string(block.size);
+    for (const MemoryBlock& block : segment.blocks) out += " " + std::to_string(block.size);
     out += "\n";
   }
   return out;

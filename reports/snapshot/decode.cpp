@@ -150,11 +150,11 @@ class Decoder {
     return owners.empty() || tree_[owners[0]].type != Type::dictionary ? block : owners[0];
   }
 
-  void blocks(Id list, SnapshotSegment& segment) {
+  void blocks(Id list, Segment& segment) {
     need(list, Type::list);
     std::int64_t at = segment.address;
     each(list, ".blocks", Type::dictionary, [&](Id id) {
-      SnapshotBlock block;
+      MemoryBlock block;
       block.size = integer(id, "size", std::nullopt);
       block.address = integer(id, "address", at);  // older snapshots leave it out
       const Id latest = last_owner(id);
@@ -179,7 +179,7 @@ class Decoder {
 
   void segments(Id list) {
     each(list, "segments", Type::dictionary, [&](Id id) {
-      SnapshotSegment segment;
+      Segment segment;
       segment.device = integer(id, "device", 0);
       segment.address = integer(id, "address", std::nullopt);
       segment.total_size = integer(id, "total_size", std::nullopt);
@@ -209,18 +209,18 @@ class Decoder {
         const auto what = action_named(text(id, "action", ""));
         if (!what)
           return;  // later PyTorch knows more actions (workspace_snapshot); they move no memory
-        TraceEvent event;
+        AllocatorEvent event;
         event.action = *what;
         event.size = integer(id, "size", 0);
         if (*what == AllocatorAction::oom) {
-          event.device_free = integer(id, "device_free", 0);
+          event.address = integer(id, "device_free", 0);
         } else {
           event.address = integer(
               id, "addr",
               *what == AllocatorAction::snapshot ? std::optional<std::int64_t>(0) : std::nullopt);
         }
         event.stream = integer(id, "stream", 0);
-        event.time_us = integer(id, "time_us", 0);
+        event.time = ns_of(integer(id, "time_us", 0));
         event.stack = stack(id);
         event.module = modules_[text(id, "user_metadata", "")];
         // Anything may have been asked for where it was refused.

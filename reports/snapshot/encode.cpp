@@ -183,10 +183,10 @@ class Writer {
   std::string run() {
     out_.begin_dictionary();
     out_.key("segments");
-    out_.list(s_.segments, [&](const SnapshotSegment& segment) { write(segment); });
+    out_.list(s_.segments, [&](const Segment& segment) { write(segment); });
     out_.key("device_traces");
     out_.list(s_.traces, [&](const auto& trace) {
-      out_.list(trace, [&](const TraceEvent& event) { write(event); });
+      out_.list(trace, [&](const AllocatorEvent& event) { write(event); });
     });
     out_.key("allocator_settings");
     out_.begin_dictionary();
@@ -218,9 +218,9 @@ class Writer {
     });
   }
 
-  void write(const SnapshotSegment& segment) {
+  void write(const Segment& segment) {
     std::int64_t allocated = 0, active = 0, requested = 0;
-    for (const SnapshotBlock& b : segment.blocks) {
+    for (const MemoryBlock& b : segment.blocks) {
       if (b.state == BlockState::allocated) allocated += b.size;
       if (b.state != BlockState::inactive) active += b.size, requested += b.requested;
     }
@@ -233,7 +233,7 @@ class Writer {
     out_.key("is_expandable"), out_.boolean(segment.expandable);
     frames(segment.stack);
     out_.key("blocks");
-    out_.list(segment.blocks, [&](const SnapshotBlock& block) {
+    out_.list(segment.blocks, [&](const MemoryBlock& block) {
       out_.begin_dictionary();
       address("address", block.address), field("size", block.size);
       field("requested_size", block.requested);
@@ -244,15 +244,15 @@ class Writer {
     out_.end_dictionary();
   }
 
-  void write(const TraceEvent& event) {
+  void write(const AllocatorEvent& event) {
     out_.begin_dictionary();
     field("action", std::string(name_of(event.action)));
     if (event.action == AllocatorAction::oom) {
-      field("device_free", event.device_free);
+      field("device_free", event.address);
     } else {
       address("addr", event.address);
     }
-    field("size", event.size), address("stream", event.stream), field("time_us", event.time_us);
+    field("size", event.size), address("stream", event.stream), field("time_us", event.time / 1000);
     frames(event.stack);
     if (event.module != 0) field("user_metadata", s_.modules[event.module]);
     out_.end_dictionary();

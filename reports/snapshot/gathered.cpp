@@ -41,7 +41,7 @@ class Search {
     return after != backwards_.begin() && moment < std::prev(after)->second;
   }
 
-  bool copies_gathered(const TraceEvent& event) const {
+  bool copies_gathered(const AllocatorEvent& event) const {
     return std::ranges::any_of(s_.stacks[event.stack], [&](std::uint32_t at) {
       const StackFrame& frame = s_.frames[at];
       return frame.function.starts_with("all_gather") &&
@@ -61,7 +61,7 @@ class Search {
     auto gather = gathers_.begin();
     std::optional<std::size_t> last;  // the latest gathered block
     while (walk.next()) {
-      const TraceEvent& event = walk.event();
+      const AllocatorEvent& event = walk.event();
       if (event.action == AllocatorAction::alloc) {
         if (last && event.size == trace_[*last].size && copies_gathered(event) &&
             is_activation(walk.place()))
@@ -102,7 +102,7 @@ class Search {
   }
 
   const Snapshot& s_;
-  const std::vector<TraceEvent>& trace_;
+  const std::vector<AllocatorEvent>& trace_;
   const LabelOf& labels_;
   std::vector<Gather> gathers_;                                     // of the device
   std::map<ProgramPhase::Moment, ProgramPhase::Moment> backwards_;  // begins and ends

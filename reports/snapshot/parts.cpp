@@ -23,7 +23,7 @@ bool is_of_holder(const TensorLabel& label) {
   return label.kind == kHolder || label.kind == kCycle || label.kind == kWork;
 }
 
-std::string kind_of(const Snapshot& snapshot, const TraceEvent& event) {
+std::string kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
   const auto& frames = snapshot.stacks[event.stack];
   if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
     return "backward";
@@ -106,8 +106,8 @@ void add_name(std::set<std::string>& names, const std::string& name) {
 
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
-  std::unordered_map<const TraceEvent*, std::map<std::int64_t, std::set<std::string>>> names;
-  each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
+  std::unordered_map<const AllocatorEvent*, std::map<std::int64_t, std::set<std::string>>> names;
+  each_label(snapshot, device, [&](const AllocatorEvent* block, const TensorLabel& label) {
     if (is_of_holder(label)) return;
     BlockLabel& known = out[block];
     if (known.kind != label.kind) known.kind = label.kind, names[block].clear();
@@ -127,13 +127,13 @@ std::string Holder::text() const {
 
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
   HolderOf out;
-  each_label(snapshot, device, [&](const TraceEvent* block, const TensorLabel& label) {
+  each_label(snapshot, device, [&](const AllocatorEvent* block, const TensorLabel& label) {
     if (is_of_holder(label)) out[block] = {label.name, label.kind == kCycle, label.kind == kWork};
   });
   return out;
 }
 
-Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels,
+Part part_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelOf& labels,
              bool numbers) {
   Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
   if (event.stack != 0) part.site = site_of(snapshot, event.stack);

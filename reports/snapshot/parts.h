@@ -22,7 +22,7 @@ struct BlockLabel {
   std::string module() const;
 };
 /// The labels of a device's allocations, by the allocation in its trace.
-using LabelOf = std::unordered_map<const TraceEvent*, BlockLabel>;
+using LabelOf = std::unordered_map<const AllocatorEvent*, BlockLabel>;
 
 /// A label belongs to the block that is alive at its address after its number of allocations, which
 /// holds where the trace begins with the first allocation.
@@ -41,7 +41,7 @@ struct Holder {
 };
 /// The holders of blocks that a step had left behind, likewise
 /// (harness/exec/python/tidemark_growth.py).
-using HolderOf = std::unordered_map<const TraceEvent*, Holder>;
+using HolderOf = std::unordered_map<const AllocatorEvent*, Holder>;
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device);
 
 /// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding
@@ -49,7 +49,7 @@ HolderOf holders_of(const Snapshot& snapshot, std::size_t device);
 /// autograd engine's threads: no Python frames, or one that names autograd's node), "other".
 /// `event` is the allocation, in the snapshot's trace. The module is "layers.*.up", or with
 /// `numbers` "layers.3.up".
-Part part_of(const Snapshot& snapshot, const TraceEvent& event, const LabelOf& labels,
+Part part_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelOf& labels,
              bool numbers = false);
 
 /// "layers.*.mlp.0" of "layers.11.mlp.0": what repeats is one. A number at the end tells parts of

@@ -24,7 +24,7 @@ Snapshot labelled() {
               {"_init_group", "/site/torch/optim/adam.py", 5}};
   s.stacks = {{}, {0}, {1, 0}, {2, 0}, {3}, {4, 1, 0}};
   s.modules = {"", "layers.11.mlp.0"};
-  SnapshotSegment segment;
+  Segment segment;
   segment.address = kBase, segment.total_size = 12 * 512;
   for (const std::int64_t bytes : {100, 30, 40, 5, 7, 6, 3, 2})
     segment.blocks.push_back(

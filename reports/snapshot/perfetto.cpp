@@ -41,8 +41,8 @@ class Perfetto {
     const auto& trace = s_.traces[d.device];
     std::map<std::int64_t, std::pair<std::size_t, std::uint32_t>> open;  // address: slice, stack
     for (std::size_t i = 0; i < trace.size(); ++i) {
-      const TraceEvent& e = trace[i];
-      counters(d.device, e.time_us, d.curve[i]);
+      const AllocatorEvent& e = trace[i];
+      counters(d.device, e.time / 1000, d.curve[i]);
       if (e.action == AllocatorAction::alloc) {
         open[e.address] = {i, e.stack};
         slice('b', d.device, i, e.stack, e);
@@ -54,7 +54,7 @@ class Perfetto {
       } else if (e.action == AllocatorAction::oom) {
         add(fmt::format(
             R"({{"name":"out of memory: {} bytes","ph":"i","s":"p","ts":{},"pid":{},"tid":0}})",
-            e.size, e.time_us, d.device));
+            e.size, e.time / 1000, d.device));
       }
     }
     for (const auto& [address, slice_of] : open)
@@ -62,10 +62,10 @@ class Perfetto {
   }
 
   void slice(char phase, std::size_t pid, std::size_t id, std::uint32_t stack,
-             const TraceEvent& e) {
+             const AllocatorEvent& e) {
     std::string event = fmt::format(
         R"({{"name":{},"cat":"allocation","ph":"{}","id":"{}.{}","ts":{},"pid":{},"tid":0)",
-        json_quoted(site_of(s_, stack)), phase, pid, id, e.time_us, pid);
+        json_quoted(site_of(s_, stack)), phase, pid, id, e.time / 1000, pid);
     if (phase == 'b')
       event += fmt::format(R"(,"args":{{"bytes":{},"address":"{:#x}","stream":{}}})", e.size,
                            e.address, e.stream);

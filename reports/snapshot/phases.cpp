@@ -18,7 +18,7 @@ Holdings higher(const Holdings& a, const Holdings& b) {
 }  // namespace
 
 std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::size_t device,
-                                const std::vector<TraceEvent>& trace, const Holdings& begin,
+                                const std::vector<AllocatorEvent>& trace, const Holdings& begin,
                                 const std::vector<Holdings>& curve) {
   std::map<ProgramPhase::Moment, std::size_t> moments{{{}, 0}};  // events of the trace until then
   for (TraceWalk walk(trace); walk.next();) moments.emplace(walk.moment(), walk.place() + 1);

@@ -11,7 +11,7 @@ namespace tidemark {
 /// `begin` is the level before the trace, `curve` that after each of its events. A phase has the
 /// events between its moments. A phase is left out where its moments are not in the trace.
 std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::size_t device,
-                                const std::vector<TraceEvent>& trace, const Holdings& begin,
+                                const std::vector<AllocatorEvent>& trace, const Holdings& begin,
                                 const std::vector<Holdings>& curve);
 
 }  // namespace tidemark

@@ -19,7 +19,7 @@ Snapshot training() {
                event(AllocatorAction::alloc, 3, 700),
                event(AllocatorAction::free_requested, 3, 700),
                event(AllocatorAction::free_completed, 3, 700)}};
-  SnapshotSegment segment;
+  Segment segment;
   segment.address = kBase, segment.total_size = 4 * 512;
   segment.blocks = {{kBase, 512, 100, BlockState::allocated, 0},
                     {kBase + 512, 512, 0, BlockState::inactive, 0},

@@ -5,11 +5,9 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <unordered_map>
 
 #include "harness/record/block_layout.h"
 #include "harness/record/string_table.h"
-#include "reports/snapshot/of_rank.h"
 #include "reports/snapshot/process_record.h"
 #include "reports/snapshot/record_bytes.h"
 #include "reports/snapshot/site.h"
@@ -63,7 +61,6 @@ class EventReader {
     BlockLayout layout;
     std::int64_t last = 0;  // address of the last allocation
     ProgramPhase::Moment moment;
-    std::unordered_map<std::int64_t, std::uint32_t> made;  // address -> stack
   };
   struct OpenPhase {
     std::int64_t step = 0;
@@ -109,7 +106,7 @@ class EventReader {
         Device& one = device();
         const Bytes bytes = entries_.bytes();
         if (const auto at = one.layout.blocks().find(one.last); at != one.layout.blocks().end())
-          at->second.bytes = bytes;
+          at->second.size = bytes;
         return;
       }
       case Tag::label:
@@ -253,30 +250,22 @@ class EventReader {
     if (code >= words(AllocatorAction()).size()) throw SnapshotError("an event of no action");
     const auto action = static_cast<AllocatorAction>(code);
     Device& one = device_at(number);
-    TraceEvent event;
+    AllocatorEvent event;
     event.action = action;
     event.address = address();
     event.size = entries_.bytes();
-    if (event.action == AllocatorAction::oom)
-      event.device_free = entries_.bytes(), event.address = 0;
+    if (event.action == AllocatorAction::oom) event.address = entries_.bytes();
     event.stream = entries_.bytes();
     const std::uint64_t stack = entries_.number(), module = entries_.number();
     const auto [place, in] = place_of(stack, module, entries_.number());
     event.stack = place;
     event.module = modules_[known(strings_, in)];
-    event.time_us = time_ += entries_.signed_number();
+    event.time = ns_of(time_ += entries_.signed_number());
     if (action == AllocatorAction::snapshot) return;  // nothing has changed
-    BlockChange change;
-    change.action = static_cast<AllocatorAction>(action);
-    change.address = event.address;
-    change.bytes = event.size;
-    change.block = recorder::rounded(event.size);
-    change.stream = streams_[std::to_string(event.stream)];
-    one.layout.apply(change);
+    one.layout.apply({event, recorder::rounded(event.size)});
     if (event.action == AllocatorAction::alloc) {
       one.last = event.address;
       ++one.moment.allocations;
-      one.made[event.address] = event.stack;
     }
     if (event.action == AllocatorAction::free_completed) ++one.moment.frees;
     out_.traces[number].push_back(event);
@@ -291,7 +280,7 @@ class EventReader {
       const auto after = blocks.upper_bound(at);
       if (after == blocks.begin()) continue;
       const auto& [begin, block] = *std::prev(after);
-      if (at < begin + std::max<Bytes>(block.bytes, 1))
+      if (at < begin + std::max<Bytes>(block.size, 1))
         out_.labels.push_back(
             {static_cast<std::int64_t>(i), devices_[i].moment.allocations, at, kind, name});
     }
@@ -335,11 +324,8 @@ class EventReader {
   }
 
   void segments(std::size_t number) {
-    const Device& one = devices_[number];
-    for (const Segment& from : one.layout.map(streams_.all(), SIZE_MAX).segments) {
-      SnapshotSegment segment = segment_of(from, one.made);
+    for (Segment& segment : devices_[number].layout.segments()) {
       segment.device = static_cast<std::int64_t>(number);
-      segment.stream = std::stoll(from.stream);
       out_.segments.push_back(std::move(segment));
     }
   }
@@ -358,7 +344,7 @@ class EventReader {
   std::vector<Node> nodes_{{}};
   std::vector<Device> devices_;
   std::map<std::string, std::vector<OpenPhase>> open_;
-  StringTable modules_, streams_;
+  StringTable modules_;
   std::map<std::string, std::uint32_t> node_frames_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> numbers_{{{}, 0}};
 };

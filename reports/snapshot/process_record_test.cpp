@@ -63,7 +63,7 @@ class Written {
   std::string events() const {
     std::string out;
     const Snapshot snapshot = record_snapshot(path_);
-    for (const TraceEvent& event : snapshot.traces.at(0))
+    for (const AllocatorEvent& event : snapshot.traces.at(0))
       if (event.action == AllocatorAction::alloc) out += static_cast<char>(event.size / 1024);
     return out;
   }
@@ -177,10 +177,10 @@ TEST(ProcessRecord, ActionsHavePyTorchsNumbers) {
   }
   const Snapshot snapshot = record_snapshot(record.path());
   ASSERT_EQ(snapshot.traces.at(0).size(), 4u);  // three of the step
-  const TraceEvent& last = snapshot.traces[0].back();
+  const AllocatorEvent& last = snapshot.traces[0].back();
   EXPECT_EQ(last.action, AllocatorAction::oom);
   EXPECT_EQ(last.size, 4096);
-  EXPECT_EQ(last.device_free, 1024);
+  EXPECT_EQ(last.address, 1024);
 }
 
 TEST(ProcessRecord, CutAnywhereIsAPrefixOrAnErrorOfOneLine) {
@@ -199,7 +199,7 @@ TEST(ProcessRecord, CutAnywhereIsAPrefixOrAnErrorOfOneLine) {
     const std::string error = refusal<SnapshotError>([&] {
       const Snapshot snapshot = record_snapshot(cut);
       for (const auto& trace : snapshot.traces)
-        for (const TraceEvent& event : trace)
+        for (const AllocatorEvent& event : trace)
           if (event.action == AllocatorAction::alloc)
             events += static_cast<char>(event.size / 1024);
     });

@@ -31,8 +31,8 @@ AllocatorAction action(const Node& node) {
   node.fail(fmt::format("'{}' is not an action", name));
 }
 
-SnapshotSegment segment(const Node& node) {
-  SnapshotSegment out;
+Segment segment(const Node& node) {
+  Segment out;
   out.address = bounded(node["address"]);
   out.total_size = bounded(node["size"]);
   out.type = node["type"].text();
@@ -65,7 +65,7 @@ Snapshot recording(std::string_view text) {
   try {
     const Node root(json, "recording");
     Snapshot out;
-    out.segments = list<SnapshotSegment>(root["segments_at_end"], segment);
+    out.segments = list<Segment>(root["segments_at_end"], segment);
     const auto actions = list<AllocatorAction>(root["actions"], action);
     if (root.has("settings"))
       out.settings.emplace_back("PYTORCH_CUDA_ALLOC_CONF", root["settings"].text());
@@ -83,9 +83,9 @@ Snapshot recording(std::string_view text) {
       std::size_t i = 0;
       values.each([&](const Node& value) { put(trace[i++], value); });
     };
-    column("size", [](TraceEvent& e, const Node& value) { e.size = bounded(value); });
-    column("stream", [](TraceEvent& e, const Node& value) { e.stream = bounded(value); });
-    column("address", [](TraceEvent& e, const Node& value) {
+    column("size", [](AllocatorEvent& e, const Node& value) { e.size = bounded(value); });
+    column("stream", [](AllocatorEvent& e, const Node& value) { e.stream = bounded(value); });
+    column("address", [](AllocatorEvent& e, const Node& value) {
       if (!value.value().is_null()) e.address = bounded(value);
     });
     return out;

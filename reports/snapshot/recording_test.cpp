@@ -30,7 +30,7 @@ std::string read_error(const std::string& bytes) {
   return refusal<SnapshotError>([&] { parse_snapshot(bytes, "f"); });
 }
 
-std::vector<SnapshotSegment> segments_before(const Snapshot& snapshot) {
+std::vector<Segment> segments_before(const Snapshot& snapshot) {
   return memory_before(snapshot, traced_device(snapshot)).segments;
 }
 

@@ -16,9 +16,9 @@ constexpr std::int64_t kSmallSegment = 2 * kSmallest;  // also the largest of th
 constexpr std::int64_t kLargePage = 20 * kSmallest;
 constexpr PoolId kUnknown{-1, -1};
 
-using Blocks = std::vector<SnapshotBlock>;
+using Blocks = std::vector<MemoryBlock>;
 
-bool is_free(const SnapshotBlock& block) { return block.state == BlockState::inactive; }
+bool is_free(const MemoryBlock& block) { return block.state == BlockState::inactive; }
 
 /// Frees the block: it is one with the free ones beside it.
 void give_back(Blocks& blocks, Blocks::iterator at) {
@@ -32,17 +32,17 @@ void give_back(Blocks& blocks, Blocks::iterator at) {
   blocks.erase(at);
 }
 
-std::int64_t end_of(const SnapshotSegment& s) { return s.address + s.total_size; }
+std::int64_t end_of(const Segment& s) { return s.address + s.total_size; }
 
 class Rewinding {
  public:
   Rewinding(const Snapshot& snapshot, std::size_t device) : trace_(snapshot.traces[device]) {
-    for (const SnapshotSegment& segment : snapshot.segments) {
+    for (const Segment& segment : snapshot.segments) {
       if (static_cast<std::size_t>(segment.device) != device) continue;
       has_pools_ |= segment.pool != PoolId{};
       Blocks& blocks = add(segment).blocks;
       blocks.clear();
-      for (const SnapshotBlock& block : segment.blocks) {
+      for (const MemoryBlock& block : segment.blocks) {
         blocks.push_back({block.address, block.size, block.requested, BlockState::allocated});
         if (is_free(block)) give_back(blocks, std::prev(blocks.end()));
       }
@@ -50,7 +50,7 @@ class Rewinding {
   }
 
   void undo(std::size_t event) {
-    const TraceEvent& e = trace_[event];
+    const AllocatorEvent& e = trace_[event];
     switch (e.action) {
       case AllocatorAction::alloc:
         return undo_alloc(event);
@@ -94,16 +94,16 @@ class Rewinding {
   }
 
  private:
-  using Segments = std::map<std::int64_t, SnapshotSegment>;
+  using Segments = std::map<std::int64_t, Segment>;
 
   /// One that is free.
-  SnapshotSegment& add(SnapshotSegment segment) {
+  Segment& add(Segment segment) {
     const std::int64_t address = segment.address, size = segment.total_size;
     const auto next = segments_.lower_bound(address);
     const bool overlaps = (next != segments_.end() && next->first < address + size) ||
                           (next != segments_.begin() && end_of(std::prev(next)->second) > address);
     if (overlaps) throw SnapshotError(fmt::format("has two segments at address {}", address));
-    SnapshotSegment& out = segments_[address] = std::move(segment);
+    Segment& out = segments_[address] = std::move(segment);
     out.blocks = {{address, size}};
     return out;
   }
@@ -116,16 +116,16 @@ class Rewinding {
     return found;
   }
 
-  void note(std::size_t event, const SnapshotSegment& in) {
+  void note(std::size_t event, const Segment& in) {
     const bool known = in.pool != kUnknown;
     out_.homes[event] = {known ? in.pool : PoolId{}, known, in.expandable};
   }
 
   void undo_alloc(std::size_t event) {
-    const TraceEvent& e = trace_[event];
-    SnapshotSegment& in = around(e.address)->second;
+    const AllocatorEvent& e = trace_[event];
+    Segment& in = around(e.address)->second;
     Blocks& blocks = in.blocks;
-    const auto at = std::ranges::find(blocks, e.address, &SnapshotBlock::address);
+    const auto at = std::ranges::find(blocks, e.address, &MemoryBlock::address);
     if (at == blocks.end() || is_free(*at) || at->size < e.size)
       throw SnapshotError("allocates a block that is not there afterwards");
     unsure_.erase(e.address);
@@ -133,10 +133,9 @@ class Rewinding {
     give_back(blocks, at);
   }
 
-  void undo_free(const TraceEvent& e) {
-    SnapshotSegment& in = around(e.address)->second;
-    auto at =
-        std::prev(std::ranges::upper_bound(in.blocks, e.address, {}, &SnapshotBlock::address));
+  void undo_free(const AllocatorEvent& e) {
+    Segment& in = around(e.address)->second;
+    auto at = std::prev(std::ranges::upper_bound(in.blocks, e.address, {}, &MemoryBlock::address));
     const std::int64_t end = at->address + at->size;
     std::int64_t size = std::max(kGranule, (e.size + kGranule - 1) / kGranule * kGranule);
     if (!is_free(*at) || e.address + size > end)
@@ -149,13 +148,13 @@ class Rewinding {
     }
     const std::int64_t rest = end - e.address - size;
     at->size = e.address - at->address;
-    if (at->size > 0) at = in.blocks.insert(std::next(at), SnapshotBlock{});
+    if (at->size > 0) at = in.blocks.insert(std::next(at), MemoryBlock{});
     *at = {e.address, size, e.size, BlockState::allocated};
     if (rest > 0) in.blocks.insert(std::next(at), {e.address + size, rest});
   }
 
   void undo_segment(std::size_t event) {
-    const TraceEvent& e = trace_[event];
+    const AllocatorEvent& e = trace_[event];
     const auto found = segments_.find(e.address);
     if (found == segments_.end() || found->second.blocks.size() != 1 ||
         !is_free(found->second.blocks[0]) || found->second.total_size != e.size)
@@ -166,12 +165,12 @@ class Rewinding {
 
   /// Memory that is mapped before and behind the range stays.
   void undo_map(std::size_t event) {
-    const TraceEvent& e = trace_[event];
+    const AllocatorEvent& e = trace_[event];
     const auto found = around(e.address);
     note(event, found->second);
     const std::int64_t end = e.address + e.size;
-    SnapshotSegment below = std::move(found->second), above = below;
-    const auto free = std::ranges::find_if(below.blocks, [&](const SnapshotBlock& b) {
+    Segment below = std::move(found->second), above = below;
+    const auto free = std::ranges::find_if(below.blocks, [&](const MemoryBlock& b) {
       return is_free(b) && b.address <= e.address && end <= b.address + b.size;
     });
     if (!below.expandable || free == below.blocks.end())
@@ -186,11 +185,11 @@ class Rewinding {
     free->size = e.address - free->address;
     below.blocks.erase(free->size > 0 ? std::next(free) : free, below.blocks.end());
     segments_.erase(found);
-    for (SnapshotSegment* part : {&below, &above})
+    for (Segment* part : {&below, &above})
       if (part->total_size > 0) segments_[part->address] = std::move(*part);
   }
 
-  void undo_unmap(const TraceEvent& e) {
+  void undo_unmap(const AllocatorEvent& e) {
     add({.address = e.address,
          .total_size = e.size,
          .stream = e.stream,
@@ -204,7 +203,7 @@ class Rewinding {
 
   /// Makes one of two segments of an expandable one that touch.
   void join(Segments::iterator low, Segments::iterator high) {
-    SnapshotSegment &a = low->second, &b = high->second;
+    Segment &a = low->second, &b = high->second;
     const bool one_kind = a.type == b.type || a.type.empty() || b.type.empty();
     if (!a.expandable || !b.expandable || end_of(a) != b.address || a.stream != b.stream ||
         !one_kind)
@@ -221,8 +220,8 @@ class Rewinding {
 
   /// The type of mapped memory that does not stay mapped, by the first block in it; without one by
   /// its size, since large blocks are mapped in pages of 20 MiB.
-  std::string type_of(const SnapshotSegment& segment) const {
-    const auto first = std::ranges::find_if(trace_, [&](const TraceEvent& e) {
+  std::string type_of(const Segment& segment) const {
+    const auto first = std::ranges::find_if(trace_, [&](const AllocatorEvent& e) {
       return (of_block(e.action) || e.action == AllocatorAction::segment_unmap) &&
              segment.address <= e.address && e.address < end_of(segment);
     });
@@ -232,7 +231,7 @@ class Rewinding {
     return small ? "small" : "large";
   }
 
-  const std::vector<TraceEvent>& trace_;
+  const std::vector<AllocatorEvent>& trace_;
   Segments segments_;
   bool has_pools_ = false;
   std::set<std::int64_t> unsure_;  // addresses
@@ -248,7 +247,7 @@ std::string devices_text(const std::vector<std::size_t>& devices) {
 std::vector<std::size_t> traced_devices(const Snapshot& snapshot) {
   std::vector<std::size_t> traced;
   for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
-    if (std::ranges::any_of(snapshot.traces[d], [](const TraceEvent& e) {
+    if (std::ranges::any_of(snapshot.traces[d], [](const AllocatorEvent& e) {
           return e.action != AllocatorAction::snapshot;
         }))
       traced.push_back(d);

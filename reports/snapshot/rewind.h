@@ -25,7 +25,7 @@ struct Home {
 
 /// A device's memory before its trace.
 struct MemoryBefore {
-  std::vector<SnapshotSegment> segments;  // by address; of an expandable one, what is mapped
+  std::vector<Segment> segments;  // by address; of an expandable one, what is mapped
   /// Blocks whose size is not known: more may have been given than was requested.
   std::size_t unsure = 0;
   std::map<std::size_t, Home> homes;  // by event of the trace

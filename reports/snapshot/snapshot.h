@@ -2,7 +2,6 @@
 // the caching allocator held at one moment, and the trace of the events before it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -14,38 +13,6 @@
 #include "reports/snapshot/error.h"
 
 namespace tidemark {
-
-struct StackFrame {
-  std::string function, file;
-  std::int64_t line = 0;
-};
-
-struct SnapshotBlock {
-  std::int64_t address = 0, size = 0, requested = 0;
-  BlockState state = BlockState::inactive;
-  std::uint32_t stack = 0;  // in Snapshot::stacks; 0 is the empty one
-};
-
-using PoolId = std::array<std::int64_t, 2>;  // {0, 0}: PyTorch's own pool, else a private one
-
-struct SnapshotSegment {
-  std::int64_t device = 0, address = 0, total_size = 0, stream = 0;
-  std::string type = "large";
-  bool expandable = false;
-  PoolId pool{};
-  std::uint32_t stack = 0;
-  std::vector<SnapshotBlock> blocks;  // contiguous; their sizes sum to total_size
-};
-
-struct TraceEvent {
-  AllocatorAction action = AllocatorAction::alloc;
-  std::int64_t address = 0, size = 0;  // as requested; of oom no address, but
-  std::int64_t device_free = 0;        // what the device had left
-  std::int64_t stream = 0, time_us = 0;
-  std::uint32_t stack = 0;
-  std::uint32_t module =
-      0;  // in Snapshot::modules: the one that ran forward, where that was recorded
-};
 
 /// The action with PyTorch's word for it.
 std::optional<AllocatorAction> action_named(std::string_view word);
@@ -98,12 +65,9 @@ struct LeftStep {
   ProgramPhase::Moment at;
 };
 
-struct Snapshot {
-  std::vector<SnapshotSegment> segments;
-  std::vector<std::vector<TraceEvent>> traces;                // by device
+/// A history, with what programs add to it.
+struct Snapshot : MemoryHistory {
   std::vector<std::pair<std::string, std::string>> settings;  // the allocator's, as text
-  std::vector<StackFrame> frames;
-  std::vector<std::vector<std::uint32_t>> stacks{{}};  // of places in frames, innermost first
   std::vector<std::string> modules{""};
   bool labelled = false;  // `tidemark exec` wrote it, and would have written labels and modules
   std::vector<TensorLabel> labels;  // in the order of `allocations`

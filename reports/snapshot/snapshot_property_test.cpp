@@ -30,12 +30,12 @@ Snapshot any_snapshot() {
   snapshot.stacks.push_back({0});
   std::int64_t address = 1 << 21;
   for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
-    SnapshotSegment segment;
+    Segment segment;
     segment.address = address;
     segment.stream = *rc::gen::inRange<std::int64_t>(0, 1 << 30);
     segment.type = *rc::gen::element<std::string>("large", "small");
     for (int j = *rc::gen::inRange(1, 5); j > 0; --j) {
-      SnapshotBlock block;
+      MemoryBlock block;
       block.address = address;
       block.size = 512 + 512 * *rc::gen::inRange<std::int64_t>(0, 1 << 20);
       block.state =
@@ -51,17 +51,14 @@ Snapshot any_snapshot() {
   }
   snapshot.traces.resize(1);
   for (int i = *rc::gen::inRange(0, 6); i > 0; --i) {
-    TraceEvent event;
+    AllocatorEvent event;
     event.action = *rc::gen::element(AllocatorAction::alloc, AllocatorAction::free_requested,
                                      AllocatorAction::free_completed,
                                      AllocatorAction::segment_alloc, AllocatorAction::oom);
     event.size = bytes();
-    if (event.action == AllocatorAction::oom)
-      event.device_free = integer();
-    else
-      event.address = integer();
+    event.address = integer();
     event.stream = integer();
-    event.time_us = *rc::gen::inRange<std::int64_t>(0, 1 << 30);
+    event.time = ns_of(*rc::gen::inRange<std::int64_t>(0, 1 << 30));
     snapshot.traces[0].push_back(event);
   }
   return snapshot;
@@ -92,8 +89,8 @@ TEST(SnapshotProperties, ADamagedFileIsASnapshotOrAnErrorOfOneLine) {
   snapshot.segments = {{.address = 1 << 21, .total_size = 4096, .stream = 7}};
   snapshot.segments[0].blocks = {{1 << 21, 1024, 1000, BlockState::allocated, 1},
                                  {(1 << 21) + 1024, 3072, 0, BlockState::inactive, 0}};
-  snapshot.traces = {{{AllocatorAction::alloc, 1 << 21, 1000, 0, 7, 5, 1},
-                      {AllocatorAction::oom, 0, 99, 5, 7, 6, 0}}};
+  snapshot.traces = {{{AllocatorAction::alloc, 1 << 21, 1000, 7, 5000, 1},
+                      {AllocatorAction::oom, 5, 99, 7, 6000, 0}}};
   const std::vector<std::string> files{pickle(snapshot, 2), pickle(snapshot, 3),
                                        pickle(snapshot, 4), snapshot_json(snapshot)};
   int refused = 0;

@@ -23,21 +23,21 @@ Snapshot small() {
               {"a", "/y/train.py", 7},
               {"b", "/y/train.py", 9}};
   s.stacks = {{}, {0, 1}, {0, 2}};
-  SnapshotSegment segment;
+  Segment segment;
   segment.address = kBase, segment.total_size = 1024, segment.stream = 5;
   segment.blocks = {{kBase, 512, 300, BlockState::allocated, 1},
                     {kBase + 512, 256, 200, BlockState::pending_free, 2},
                     {kBase + 768, 256, 0, BlockState::inactive, 0}};
   s.segments = {segment};
-  s.traces = {{{AllocatorAction::segment_alloc, kBase, 1024, 0, 5, 10, 0},
-               {AllocatorAction::alloc, kBase + 512, 400, 0, 5, 20, 2},
-               {AllocatorAction::alloc, kBase, 300, 0, 5, 30, 1},
-               {AllocatorAction::free_requested, kBase + 512, 400, 0, 5, 40, 2},
-               {AllocatorAction::free_completed, kBase + 512, 400, 0, 5, 50, 0},
-               {AllocatorAction::alloc, kBase + 512, 200, 0, 5, 60, 2},
-               {AllocatorAction::free_requested, kBase + 512, 200, 0, 5, 70, 2},
-               {AllocatorAction::oom, 0, 4096, 100, 5, 80, 0},
-               {AllocatorAction::snapshot, 0, 0, 0, 0, 90, 0}}};
+  s.traces = {{{AllocatorAction::segment_alloc, kBase, 1024, 5, 10000, 0},
+               {AllocatorAction::alloc, kBase + 512, 400, 5, 20000, 2},
+               {AllocatorAction::alloc, kBase, 300, 5, 30000, 1},
+               {AllocatorAction::free_requested, kBase + 512, 400, 5, 40000, 2},
+               {AllocatorAction::free_completed, kBase + 512, 400, 5, 50000, 0},
+               {AllocatorAction::alloc, kBase + 512, 200, 5, 60000, 2},
+               {AllocatorAction::free_requested, kBase + 512, 200, 5, 70000, 2},
+               {AllocatorAction::oom, 100, 4096, 5, 80000, 0},
+               {AllocatorAction::snapshot, 0, 0, 0, 90000, 0}}};
   s.settings = {{"expandable_segments", "False"}};
   return s;
 }
@@ -158,12 +158,12 @@ TEST(Snapshots, ATraceThatBeganInTheMiddle) {
 
 TEST(Snapshots, ThePeakIsOfWhatIsActiveAndAFreedAddressStartsAnew) {
   Snapshot s;
-  s.traces = {{{AllocatorAction::alloc, 64, 100, 0, 0, 1, 0},
-               {AllocatorAction::free_requested, 64, 100, 0, 0, 2, 0},
-               {AllocatorAction::alloc, 512, 50, 0, 0, 3, 0},
-               {AllocatorAction::free_completed, 64, 100, 0, 0, 4, 0},
-               {AllocatorAction::alloc, 64, 30, 0, 0, 5, 0}}};
-  SnapshotSegment segment;
+  s.traces = {{{AllocatorAction::alloc, 64, 100, 0, 1000, 0},
+               {AllocatorAction::free_requested, 64, 100, 0, 2000, 0},
+               {AllocatorAction::alloc, 512, 50, 0, 3000, 0},
+               {AllocatorAction::free_completed, 64, 100, 0, 4000, 0},
+               {AllocatorAction::alloc, 64, 30, 0, 5000, 0}}};
+  Segment segment;
   segment.address = 0, segment.total_size = 1024;
   segment.blocks = {{0, 64, 0, BlockState::inactive, 0},
                     {64, 448, 30, BlockState::allocated, 0},
@@ -180,9 +180,9 @@ TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
   const Snapshot a = small();
   Snapshot b = small();
   b.traces[0].insert(b.traces[0].begin() + 3,
-                     {{AllocatorAction::alloc, kBase + 4096, 5000, 0, 5, 35, 1},
-                      {AllocatorAction::free_requested, kBase + 4096, 5000, 0, 5, 36, 1},
-                      {AllocatorAction::free_completed, kBase + 4096, 5000, 0, 5, 36, 1}});
+                     {{AllocatorAction::alloc, kBase + 4096, 5000, 5, 35000, 1},
+                      {AllocatorAction::free_requested, kBase + 4096, 5000, 5, 36000, 1},
+                      {AllocatorAction::free_completed, kBase + 4096, 5000, 5, 36000, 1}});
   const auto changes = differ(a, b);
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].site, "a train.py:7");
@@ -194,7 +194,7 @@ TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
                     HasSubstr("300 -> 5,300), 1 x 300 -> 1 x 5,000 + 1 x 300: a train.py:7")));
   EXPECT_THAT(difference_text({"a", a}, {"a", a}, 9), HasSubstr("0 sites differ"));
   Snapshot longer = a;
-  longer.traces[0][4].time_us = 55;
+  longer.traces[0][4].time = 55000;
   EXPECT_EQ(differ(a, longer).size(), 1u) << "a life of 35 us and not of 30";
   EXPECT_THAT(difference_json({"a", a}, {"b", b}), HasSubstr("\"bytes_at_peak\": 5000"));
 }

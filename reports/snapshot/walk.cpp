@@ -6,7 +6,7 @@ namespace tidemark {
 
 bool TraceWalk::next() {
   if (taken_ == trace_.size()) return false;
-  const TraceEvent& event = trace_[taken_];
+  const AllocatorEvent& event = trace_[taken_];
   if (event.action == AllocatorAction::alloc) {
     live_[event.address] = taken_;
     active_ += event.size;

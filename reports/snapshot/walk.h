@@ -15,13 +15,13 @@ namespace tidemark {
 /// the trace.
 class TraceWalk {
  public:
-  explicit TraceWalk(const std::vector<TraceEvent>& trace) : trace_(trace) {}
+  explicit TraceWalk(const std::vector<AllocatorEvent>& trace) : trace_(trace) {}
 
   /// Takes the next event; false where there is none.
   bool next();
   /// The place of the event that was taken last.
   std::size_t place() const { return taken_ - 1; }
-  const TraceEvent& event() const { return trace_[place()]; }
+  const AllocatorEvent& event() const { return trace_[place()]; }
 
   /// The allocations and the completed frees that were taken.
   ProgramPhase::Moment moment() const { return moment_; }
@@ -43,7 +43,7 @@ class TraceWalk {
   std::vector<std::size_t> freed() const;
 
  private:
-  const std::vector<TraceEvent>& trace_;
+  const std::vector<AllocatorEvent>& trace_;
   std::size_t taken_ = 0;
   ProgramPhase::Moment moment_;
   std::int64_t active_ = 0;

@@ -123,7 +123,7 @@ class Search {
   };
 
   const Snapshot& s_;
-  const std::vector<TraceEvent>& trace_;
+  const std::vector<AllocatorEvent>& trace_;
   const LabelOf& labels_;
   TraceWalk walk_{trace_};
   std::map<std::string, std::vector<std::pair<Moment, Moment>>>

@@ -65,7 +65,12 @@ class Filler {
     if (name == "places") made = {1, 0};
     if (name == "loss") made["hex"] = fmt::format("{:a}", made["value"].get<double>());
     if (name == "step") made["times"] = 2;
-    if (name == "rank") made["phases"] = made["steps"].back()["phases"];
+    if (name == "trace") made["ops"][0] = "";  // of an event of no operator
+    if (name == "rank") {
+      made["phases"] = made["steps"].back()["phases"];
+      for (Json& segment : made["map"]["segments"])
+        segment["stream"] = made["trace"]["streams"].back();
+    }
     if (name == "fits") made["fits"] = made["reserved_bytes"] <= made["capacity_bytes"];
     if (name == "file") made["path"] = "loss/" + made["path"].get<std::string>();
     if (name == "segment") {

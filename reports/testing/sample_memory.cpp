@@ -19,8 +19,9 @@ std::int64_t address_of(int unit, Bytes bytes, bool pending) {
 class Heap {
  public:
   Heap(RankRecord& rank, Bytes unit, bool pending) : rank_(rank), unit_(unit), pending_(pending) {
-    rank_.trace.streams = {"default stream", "stream 1"};
-    rank_.trace.ops = {"", "aten::empty"};
+    rank_.history.streams = {"default stream", "stream 1"};
+    rank_.history.set_operators({"", "aten::empty"});
+    rank_.history.traces.resize(1);
     rank_.spans.streams = {"host", "default stream", "stream 1"};
     rank_.spans.names = {"ncclDevKernel_AllGather", "aten::mm", "wait for an event", "synchronise"};
   }
@@ -60,7 +61,7 @@ class Heap {
   }
 
   void event(AllocatorAction action, std::int64_t address, Bytes bytes) {
-    rank_.trace.events.push_back({action, address, bytes, now_, 1, 1});
+    rank_.history.traces[0].push_back({action, address, bytes, 1, now_, 1});
   }
 
   void span(std::uint32_t stream, std::uint32_t name, SpanKind kind, Ns enqueued, Ns begin,
@@ -70,10 +71,9 @@ class Heap {
 
   void map_at_end() {
     for (int s = 0; s < (pending_ ? 2 : 1); ++s) {
-      Segment segment{kBase + s * kGap, 4 * unit_, "stream 1", "large", {}};
-      for (int i = 0; i < 4; ++i)
-        segment.parts.push_back({i * unit_, unit_, 0, BlockState::inactive});
-      rank_.map.segments.push_back(segment);
+      Segment segment{.address = kBase + s * kGap, .total_size = 4 * unit_, .stream = 1};
+      for (int i = 0; i < 4; ++i) segment.blocks.push_back({segment.address + i * unit_, unit_});
+      rank_.history.segments.push_back(segment);
     }
   }
 

@@ -183,8 +183,7 @@ Report hostile_report() {
         r.races = {{{evil, evil, 0}, {evil, evil, 1}, 1, evil}};
         r.largest[0].op = r.largest[0].category = r.largest[0].dtype = r.largest[0].stream = evil;
         r.spans.streams[1] = r.spans.names[0] = r.spans.names[1] = evil;
-        r.map.segments[0].stream = evil;
-        r.trace.ops[1] = r.trace.streams[1] = evil;
+        r.history.frames[0].function = r.history.streams[1] = evil;
       }
     }
     for (Verdict& v : t.verdicts) {

@@ -10,9 +10,9 @@ namespace tidemark::snapshot_testing {
 constexpr std::int64_t kBase = 0x7f0000000000;
 
 inline std::int64_t at(int block) { return kBase + 512 * block; }
-inline TraceEvent event(AllocatorAction action, int block, std::int64_t size,
-                        std::uint32_t stack = 0, std::uint32_t module = 0) {
-  return {action, at(block), size, 0, 0, 0, stack, module};
+inline AllocatorEvent event(AllocatorAction action, int block, std::int64_t size,
+                            std::uint32_t stack = 0, std::uint32_t module = 0) {
+  return {action, at(block), size, 0, 0, stack, module};
 }
 
 /// "900 of 1310; 900 layers.*.mlp forward model.py:3", a part each.
