@@ -1,4 +1,5 @@
 """tidemark's part in a Python process: checks the torch that the program imports, puts the operator layer into it, and begins its record."""
+import functools
 import glob
 import importlib.machinery
 import os
@@ -137,6 +138,22 @@ def wait_for_torch():
         sys.meta_path.insert(0, Finder("torch", import_torch))
 
 
+def let_workers_rest(torch):
+    """A backward ends when autograd's workers have let go of its last node (../../virtual/device/workers.h)."""
+    import ctypes
+
+    run, ends = torch.autograd.graph._engine_run_backward, ctypes.CDLL(None).tidemark_device_backward_ends
+
+    @functools.wraps(run)
+    def run_backward(*arguments, **keywords):
+        try:
+            return run(*arguments, **keywords)
+        finally:
+            ends()
+
+    torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = run_backward
+
+
 def begin(torch):
     """Right after `import torch`."""
     import ctypes
@@ -166,6 +183,7 @@ def begin(torch):
         tidemark_answers.print_host_copies()
         tidemark_answers.save_as_floats(torch)
     tidemark_profiles.label(torch)
+    let_workers_rest(torch)
     record = tidemark_record.begin(torch, layer)
     if settings()["changes"]:
         sys.modules["tidemark_changes"].Changes(torch)

@@ -18,6 +18,7 @@
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/interposed.h"
 #include "harness/virtual/device/interpreter.h"
+#include "harness/virtual/device/workers.h"
 
 namespace tidemark::device {
 namespace {
@@ -297,6 +298,11 @@ void std::thread::_M_start_thread(_State_ptr state, void (*depend)()) {
       "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE"));
   const _State& program = *state;
   const std::string_view kind = typeid(program).name();
+  if (tidemark::device::is_worker_loop(kind))
+    return tidemark::device::start_worker([&] {
+      start(this, std::move(state), depend);
+      return native_handle();
+    });
   if (kind.find("ProcessGroupNCCL8WatchdogEFvv") == kind.npos &&
       kind.find("ProcessGroupNCCLEFvv") == kind.npos) {  // before torch 2.8
     return start(this, std::move(state), depend);
