@@ -65,7 +65,7 @@ endfunction()
 # tidemark_pytest(PREFIX SCRIPT LAYER [TOGETHER] [SERVED] [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
 # Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's. With TOGETHER
 # they are one test of ctest, since they share what takes long, or are over sooner than pytest has started. With SERVED their programs are copies of a
-# process that has imported torch once for the whole run (harness/exec/testing/server.py).
+# process that has imported torch once for the whole run (harness/exec/testing/exec_server.py).
 set(TIDEMARK_PYTEST_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
     TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
 set(TIDEMARK_EXEC_SERVER ${CMAKE_BINARY_DIR}/Testing/exec_server)

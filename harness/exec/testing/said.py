@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from testing import server
-
 HERE = Path(__file__).parent
+sys.path.append(str(HERE))
+import exec_server  # noqa: E402
+
 ROOT = HERE.parents[2]
 TIDEMARK = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
 SITE = os.path.abspath(Path(os.environ.get("TIDEMARK_DEPS", ROOT / ".deps")) / "python")
 MIB = 1 << 20
 FOLDER = Path(tempfile.mkdtemp())
-SERVER = os.environ.get("EXEC_SERVER")  # the folder of server.py: programs are copies of a process that has imported torch
+SERVER = os.environ.get("EXEC_SERVER")  # the folder of exec_server.py: programs are copies of a process that has imported torch
 
 
 class Said:
@@ -28,7 +29,7 @@ class Said:
         self.words = [command, *map(str, words)]
         full = {**os.environ, "PYTHONPATH": str(path), **environment}
         if command == "exec" and SERVER and "TIDEMARK_EXEC_SETTINGS" not in full:
-            full = server.of_all(full) | {"TIDEMARK_EXEC_SETTINGS": json.dumps({"server": SERVER + "/server"})}
+            full = exec_server.of_all(full) | {"TIDEMARK_EXEC_SETTINGS": json.dumps({"server": SERVER + "/server"})}
         done = subprocess.run([TIDEMARK, *self.words], capture_output=True, text=True, cwd=folder, env=full, check=False, timeout=most)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
         self.seconds = time.monotonic() - begun

@@ -1,4 +1,4 @@
-"""server.py start|stop FOLDER: a process under `tidemark exec` that has imported torch once, for all tests of a run of ctest: the program of a test is then a copy of it
+"""exec_server.py start|stop FOLDER: a process under `tidemark exec` that has imported torch once, for all tests of a run of ctest: the program of a test is then a copy of it
 (../python/tidemark_server.py), where it may be one. It ends with `stop`, or with the ctest that has started it."""
 import json
 import os
