@@ -68,7 +68,9 @@ endfunction()
 # process that has imported torch once for the whole run (harness/exec/testing/exec_server.py).
 set(TIDEMARK_PYTEST_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
     TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
-set(TIDEMARK_EXEC_SERVER ${CMAKE_BINARY_DIR}/Testing/exec_server)
+string(MD5 build ${CMAKE_BINARY_DIR})
+string(SUBSTRING ${build} 0 8 build)
+set(TIDEMARK_EXEC_SERVER /tmp/tidemark-exec-server-${build}) # a socket's name has 107 characters at most
 function(tidemark_pytest prefix script layer)
   cmake_parse_arguments(arg "TOGETHER;SERVED" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${script})

@@ -11,6 +11,7 @@
 #include "harness/record/formula.h"
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
+#include "harness/record/one_line.h"
 #include "reports/overview.h"
 
 namespace tidemark {
@@ -52,6 +53,9 @@ void judge(Verdict& verdict) {
                       verdict.formula, value));
     verdict.low = verdict.high = value;
   }
+  if (!verdict.low && !verdict.high)
+    throw std::runtime_error(
+        fmt::format("the claim {} has neither a formula nor a bound", one_line(verdict.name)));
   if (!verdict.measured) return;
   const bool holds = (!verdict.low || *verdict.measured >= *verdict.low) &&
                      (!verdict.high || *verdict.measured <= *verdict.high);
@@ -60,7 +64,9 @@ void judge(Verdict& verdict) {
 }
 
 Json number(const std::optional<double>& value) {
-  return value ? Json(static_cast<std::int64_t>(*value)) : Json();
+  if (!value) return {};
+  const bool fits = std::abs(*value) < 0x1p63;
+  return fits ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
 }
 
 /// A paragraph for each failure; ranks on which it is the same are together.

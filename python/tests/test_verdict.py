@@ -31,6 +31,15 @@ def test_refused(text, values, why):
     assert why in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_claim_without_a_bound_is_refused():
+    with pytest.raises(Misuse, match="the claim memory/now has neither a formula nor a bound"):
+        verdict.judged([verdict.verdict("memory/now", measured=5)])
+
+
+def test_numbers_beyond_64_bits():
+    assert value("2^64*4", {}) == 2**66
+
+
 def test_text_of_failures():
     def claim(measured, rank):
         return verdict.equality("memory/active/forward", measured, "S + 2*U", {"S": 3145728, "U": 1048576}, rank)
