@@ -43,6 +43,7 @@ void start_worker(const std::function<pthread_t()>& start) {
   // A forked process has none of its parent's workers.
   static const int at_fork = pthread_atfork(nullptr, nullptr, [] { new (&workers()) Workers; });
   (void)at_fork;
+  is_worker();  // of this thread it is known, should it wait while it has the lock
   Workers& w = workers();
   const std::lock_guard lock(w.mutex);
   ++w.busy;
