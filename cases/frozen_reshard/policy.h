@@ -44,13 +44,13 @@ enum class FreezingPattern {
   nested_adapters
 };
 bool has_adapters(FreezingPattern pattern);
-/// Whether each unit is frozen: every parameter of it.
+/// True if each unit is frozen: every parameter of it.
 std::vector<bool> frozen_units(FreezingPattern pattern, std::int64_t layers);
 /// From now on the first frozen unit is trained and the first trained one frozen.
 void thaw(std::vector<bool>& frozen);
 
 enum class NoSync { never, but_last, every_second };  // `every_second` of the trained units
-/// Whether each unit reduces its gradients in a backward, the last one of its step or not.
+/// True if each unit reduces its gradients in a backward, the last one of its step or not.
 std::vector<bool> synced_units(const std::vector<bool>& frozen, NoSync no_sync, bool last);
 
 /// A chain of linear layers, a sharded unit each; with adapters a second, low-rank path beside
@@ -88,7 +88,7 @@ struct Setup {
 /// The trial's parameters, without those that the policy sets itself.
 Setup setup_of(const Trial& trial, const Policy& policy, int rank = 0);
 
-/// Whether freed blocks wait for a device with a clock of its own (calibrated, a real GPU): which
+/// True if freed blocks wait for a device with a clock of its own (calibrated, a real GPU): which
 /// of them are free again when memory is asked for decides how large the blocks are that it gets.
 bool waits_for_clock(const Trial& trial);
 

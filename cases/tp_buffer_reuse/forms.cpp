@@ -32,7 +32,7 @@
 namespace tidemark::tp_buffer_reuse {
 namespace {
 
-/// Whether attention's output is copied with the sequence outside.
+/// True if attention's output is copied with the sequence outside.
 bool copies_output(const Dimensions& d) { return !d.bf16 && d.batch > 1; }
 
 /// Every symbol's tensors on one rank, in a step after the first.
@@ -87,7 +87,7 @@ struct Operator {
   Alive made = {};    // what it makes and holds, but for the gradient of its weight
   Alive before = {};  // gradients of weights that the layer has made already
   Alive weight = {};  // the gradient of its weight; empty where it has none
-  /// Whether the residual stream's gradient is a tensor beside the output's, in the top layer too.
+  /// True if the residual stream's gradient is a tensor beside the output's, in the top layer too.
   bool residual = false;
 };
 

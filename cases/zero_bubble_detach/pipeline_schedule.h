@@ -23,9 +23,9 @@ struct Action {
 enum class ScheduleKind { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, interleaved_zb, zb_v };
 
 const char* name_of(ScheduleKind kind);
-/// Whether its backward is split into input and weight gradients.
+/// True if its backward is split into input and weight gradients.
 bool splits_backward(ScheduleKind kind);
-/// Whether it takes more than one stage a rank (ZB-V: exactly two).
+/// True if it takes more than one stage a rank (ZB-V: exactly two).
 bool interleaves(ScheduleKind kind);
 
 struct PipelineSchedule {

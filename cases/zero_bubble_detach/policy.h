@@ -105,7 +105,7 @@ StagePlace place_of(const Sizes& sizes, const PipelineSchedule& schedule, int st
 /// The stages of one rank, in order.
 std::vector<StagePlace> stages_of(const Sizes& sizes, const PipelineSchedule& schedule, int rank);
 
-/// Whether residency after this action is recorded: of the first, the middle and the last
+/// True if residency after this action is recorded: of the first, the middle and the last
 /// microbatch of every stage.
 bool marked(const Action& action, int microbatches);
 /// "W" of "stage 2, microbatch 0"

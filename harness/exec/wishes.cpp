@@ -19,7 +19,7 @@ constexpr const char* kPeak = "memory/allocated/limit";
 constexpr const char* kRetries = "memory/retries/limit";
 constexpr const char* kRaces = "race/none";
 
-/// Whether `measured` is at most `most`; `why` is the sentence if it is not.
+/// True if `measured` is at most `most`; `why` is the sentence if it is not.
 Verdict at_most(const char* name, const DeviceAt& at, std::int64_t measured, std::int64_t most,
                 const char* unit, const std::string& why) {
   Verdict out{.name = name, .variant = at.name(), .rank = at.process->rank.value_or(0)};

@@ -61,7 +61,7 @@ std::vector<const ProgramChange*> best_of(const std::vector<AdviceRow>& rows) {
   return out;
 }
 
-/// Whether each change lets the program fit: by its run with room, or, where that reserved more
+/// True if each change lets the program fit: by its run with room, or, where that reserved more
 /// than the GPU has and allocated less, by a run at the GPU's size.
 void judge(Runs& runs, std::vector<AdviceRow>& rows, std::vector<Wanted> wanted, const FitGpu& gpu,
            Bytes capacity) {

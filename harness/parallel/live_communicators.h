@@ -22,7 +22,7 @@ std::string trouble();
 /// what never comes. Says how many have not ended by then. From any thread; the process is not to
 /// make or use communicators any more.
 int abort_all(std::chrono::milliseconds patience);
-/// Whether it has begun to.
+/// True if it has begun to.
 bool aborted();
 
 }  // namespace tidemark::live_communicators

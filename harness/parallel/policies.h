@@ -47,7 +47,7 @@ struct ShardingOptions {
   Reference reference = Reference::stash;  // of the communicator
   /// The reference policy of the all-gathers, if it differs from that of the communicator.
   std::optional<Reference> gather_reference = {};
-  /// Whether a unit keeps its flat buffer until it is copied out. Without, the work's reference is
+  /// True if a unit keeps its flat buffer until it is copied out. Without, the work's reference is
   /// the only one.
   bool unit_keeps_buffer = true;
   /// The host waits until at most this many gathered buffers are in flight; 0: it never waits.
@@ -67,12 +67,12 @@ struct ShardingOptions {
   /// Trainable units that something gathered again after their backward are freed at its end.
   bool free_regathered = true;
 
-  /// Whether gathered buffers are recorded on the communication stream.
+  /// True if gathered buffers are recorded on the communication stream.
   bool records() const {
     return layout == GatherLayout::asynchronous &&
            gather_reference.value_or(reference) == Reference::record_stream;
   }
-  /// Whether hooks on its inputs tell when a frozen unit's backward is over.
+  /// True if hooks on its inputs tell when a frozen unit's backward is over.
   bool hooks_frozen() const {
     return frozen == FrozenReshard::input_hooks || frozen == FrozenReshard::will_execute;
   }

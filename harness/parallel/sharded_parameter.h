@@ -52,7 +52,7 @@ class ShardedParameter {
   at::Tensor take();
   void give_back();
 
-  /// Whether autograd computes a gradient of the whole; a frozen parameter has none. Between steps.
+  /// True if autograd computes a gradient of the whole; a frozen parameter has none. Between steps.
   void freeze(bool frozen);
 
   /// The gradient of the shard, after backward; undefined before.

@@ -31,7 +31,7 @@ struct Gathered {
 /// Makes the one stream wait for all that the other one has got.
 void wait_for(const c10::cuda::CUDAStream& waiting, const c10::cuda::CUDAStream& waited);
 
-/// Whether this error says that the memory of a freed parameter was read.
+/// True if this error says that the memory of a freed parameter was read.
 bool reads_freed_parameter(const c10::Error& error);
 
 class ShardedStep {
@@ -87,7 +87,7 @@ class ShardedStep {
   void tell(const char* what, ShardedUnit* unit = nullptr) const {
     if (observe) observe(what, unit);
   }
-  /// Whether the root's gradients are reduced in this backward (see root_decides_sync).
+  /// True if the root's gradients are reduced in this backward (see root_decides_sync).
   bool root_sync = true;
 
  private:

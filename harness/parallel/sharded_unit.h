@@ -42,7 +42,7 @@ class ShardedUnit {
   /// Freezes all parameters of the unit, or makes them trained. To be called between steps.
   void freeze(bool frozen);
   bool frozen() const { return frozen_; }
-  /// Whether the coming backwards reduce this unit's gradients; without, they add up unsharded.
+  /// True if the coming backwards reduce this unit's gradients; without, they add up unsharded.
   void set_sync(bool sync) { sync_ = sync; }
   bool unsharded() const { return unsharded_; }
 

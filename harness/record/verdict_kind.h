@@ -36,7 +36,7 @@ constexpr VerdictKind verdict_kind(std::string_view name) {
 
 inline VerdictKind kind_of(const Verdict& verdict) { return verdict_kind(verdict.name); }
 
-/// Whether it judges bytes, which the allocator's retries would change.
+/// True if it judges bytes, which the allocator's retries would change.
 constexpr bool is_of_memory(VerdictKind kind) {
   return kind == VerdictKind::memory || kind == VerdictKind::saving ||
          kind == VerdictKind::trajectory || kind == VerdictKind::growth ||

@@ -144,7 +144,7 @@ Mode mode_of(const Piece& piece, const Scenario& scenario, const Size& size) {
   return mode;
 }
 
-/// Whether a suite wants it, where no schedule was asked for: what it names, if that is offered.
+/// True if a suite wants it, where no schedule was asked for: what it names, if that is offered.
 bool runs_under(const Piece& piece, const std::string& schedule,
                 const std::vector<std::string>& offered) {
   const auto among = [](const auto& all) {

@@ -59,7 +59,7 @@ Status product(const Handle* handle, const char* name, const Product& p, int com
 /// flops, rate and bytes of a product; shared with cublasLt.
 device::Cost cost_of(const Product& p, int math_mode, int compute);
 
-/// Whether beta is known to be zero: only a host scalar can be looked at.
+/// True if beta is known to be zero: only a host scalar can be looked at.
 bool accumulates(const Handle* handle, const void* beta, bool wide);
 
 }  // namespace tidemark::blas

@@ -31,9 +31,9 @@ struct Convolution {
 
 /// What is wrong with the shapes, in words; nothing if all is right.
 std::optional<std::string> mistake_in(const Convolution& c);
-/// Whether the tensor cores of this GPU compute it: fp16 from 7.0 on, bf16 and TF32 from 8.0 on.
+/// True if the tensor cores of this GPU compute it: fp16 from 7.0 on, bf16 and TF32 from 8.0 on.
 bool on_tensor_cores(const Convolution& c, int capability);
-/// Whether this GPU computes it without tensor cores.
+/// True if this GPU computes it without tensor cores.
 bool without_tensor_cores(const Convolution& c);
 device::Cost cost_of(const Convolution& c, bool tensor_cores);
 

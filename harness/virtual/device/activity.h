@@ -90,7 +90,7 @@ void begin_profile_window();
 void push_mark(std::size_t kind, std::uint64_t id);
 bool pop_mark(std::size_t kind, std::uint64_t* id);
 
-/// Whether the call is the outermost of its thread and is recorded.
+/// True if the call is the outermost of its thread and is recorded.
 bool begin_call(Api api, const char* function);
 void end_call();
 

@@ -34,7 +34,7 @@ bool binds_this_thread(const Capture& c) {
   return global || c.thread == this_thread();
 }
 
-/// Whether every node is in `ends` or before one of them.
+/// True if every node is in `ends` or before one of them.
 bool joined(const Nodes& nodes, const std::vector<Node*>& ends) {
   std::unordered_set<const Node*> reached(ends.begin(), ends.end());
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)

@@ -60,7 +60,7 @@ cudaError_t unsafe_in_capture(const Stream* s);
 /// The same for work on the legacy default stream, which captured blocking streams would have to
 /// wait for.
 cudaError_t implicit_in_capture(const Stream& s);
-/// Whether a capture is under way on the device (any: -1); all of these become invalid.
+/// True if a capture is under way on the device (any: -1); all of these become invalid.
 bool invalidate_captures(int device);
 /// The last node that this thread's operator has become, or null.
 Node*& captured_in_operator();

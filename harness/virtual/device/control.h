@@ -29,7 +29,7 @@ int tidemark_device_set_capacity(uint64_t bytes);
 /// highest range. Returns the address, or 0: memory was allocated before the first call, or no
 /// multiple of 2 MiB.
 uint64_t tidemark_device_place_next(uint64_t offset);
-/// Whether copies, memsets and collectives move bytes (mode math) or only cost time (mode shapes).
+/// True if copies, memsets and collectives move bytes (mode math); else they only cost time.
 /// While they move, a kernel launch on a thread that has not suspended data fails with
 /// cudaErrorNotSupported: its results would not exist.
 /// 2: they move as far as they are known (mode known); a launch makes what it points to unknown.
@@ -66,7 +66,7 @@ void tidemark_device_sparse_product(int64_t entries, int64_t products);
 /// says TIDEMARK_UNKNOWN=nan.
 void tidemark_device_accept_unknown(int delta);
 int tidemark_device_accepts_unknown(void);
-/// Whether a launch of this thread was refused (1) since it last asked, here or with
+/// True if a launch of this thread was refused (1) since it last asked, here or with
 /// cudaGetLastError, which then has nothing more to say about it.
 int tidemark_device_take_refusal(void);
 /// Words of an error by which this process refuses what the platform cannot answer; and whether the

@@ -35,7 +35,7 @@ bool is_cubin(const char* code);
 /// (EIATTR_KPARAM_INFO, EIATTR_CBANK_PARAM_SIZE, EIATTR_REQNTID, EIATTR_MAX_THREADS),
 /// .nv.shared.KERNEL.
 std::optional<std::map<std::string, CompiledKernel>> kernels_of(const void* code);
-/// Whether a file has all sections that it states, where it is a cubin.
+/// True if a file has all sections that it states, where it is a cubin.
 bool is_whole(std::string_view file);
 
 }  // namespace tidemark::device

@@ -162,7 +162,7 @@ std::pair<int, StreamHandle> named(StreamHandle stream) {
   return {current_device(), stream == legacy_handle ? nullptr : stream};
 }
 
-/// Whether the next operation of this stream comes after a step of any thread.
+/// True if the next operation of this stream comes after a step of any thread.
 bool has_step_before(const std::pair<int, StreamHandle>& stream) {
   if (stream.second == kNoStream) return false;
   std::vector<std::pair<int, StreamHandle>> all;

@@ -38,9 +38,9 @@ void settle(StreamHandle stream);
 /// Waits for those of this thread for a while: false where steps are left. Partners that did not
 /// come in this time are not waited for again here until the first step is done.
 bool settle_for_a_while();
-/// Whether steps of this thread are left, and it is not carrying one out.
+/// True if steps of this thread are left, and it is not carrying one out.
 bool is_deferring();
-/// Whether the stream's next operation comes after a step that is left, of any thread.
+/// True if the stream's next operation comes after a step that is left, of any thread.
 bool is_held(StreamHandle stream);
 
 }  // namespace tidemark::device
@@ -50,7 +50,7 @@ namespace tidemark::device {
 
 /// How many steps are left, of all threads.
 inline std::atomic<std::size_t> steps_left{0};
-/// Whether the thread carries a step out; and the operator in which that was called.
+/// True if the thread carries a step out; and the operator in which that was called.
 bool carries_step_out();
 std::string_view operator_of_step();
 

@@ -74,7 +74,7 @@ Ns host_now();
 
 /// The device that owns this address, or -1 (host memory, or memory of no virtual device).
 int device_of(const void* address);
-/// Whether bytes move at present: data is on for the process and not suspended on this thread.
+/// True if bytes move at present: data is on for the process and not suspended on this thread.
 /// Every function that copies, sets, reduces or sends real bytes asks here first.
 bool data_moves();
 /// The product of two sparse matrices that this thread works on (tidemark_device_sparse_product).

@@ -182,10 +182,10 @@ bool callbacks_pending(const VectorClock& clock);
 
 /// Host synchronisation with `mark`, lock held by `lock`.
 void synchronise_with(std::unique_lock<std::mutex>& lock, const Mark& mark);
-/// Whether the calling thread gives the device work, and whether it is to be told that this is
+/// True if the calling thread gives the device work, and whether it is to be told that this is
 /// done.
 bool drives_device(const Engine& e);
-/// Whether it has ever given it work in this process, on any clock (no lock needed).
+/// True if it has ever given it work in this process, on any clock (no lock needed).
 bool has_driven_device();
 bool seems_done(Engine& e, const Mark& mark);
 /// Comes before a query, with no lock held: a thread that gives the device work waits a while for

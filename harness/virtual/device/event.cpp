@@ -60,13 +60,13 @@ void tell_others(const Event& event) {
     event.shared->entry->waited_for = event.shared->seen;
 }
 
-/// Whether another process has waited for the record that this one knows as the latest.
+/// True if another process has waited for the record that this one knows as the latest.
 bool others_have_waited(const Event& event) {
   return event.shared && event.shared->seen > 0 &&
          event.shared->entry->waited_for == event.shared->seen;
 }
 
-/// Whether another process has called a record that is not carried out: it waits for the partners
+/// True if another process has called a record that is not carried out: it waits for the partners
 /// of a collective.
 bool others_defer(const SharedEvent& shared) {
   return shared.entry->serial == shared.handle.serial && shared.entry->caller != getpid() &&

@@ -15,7 +15,7 @@
 
 namespace tidemark::device {
 
-/// Whether a thread that gives the device no work is to be told that this is done although the host
+/// True if a thread that gives the device no work is to be told that this is done although the host
 /// has not waited for it (the engine's lock is held). Once true, it stays true.
 bool is_left_alone(Engine& e, const Mark& mark);
 

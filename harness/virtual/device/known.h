@@ -13,7 +13,7 @@
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
-/// Whether this thread's copies, memsets, launches and collectives follow what is known: mode
+/// True if this thread's copies, memsets, launches and collectives follow what is known: mode
 /// known, and not suspended (the operator layer then says itself what an operator's results are).
 bool follows_known();
 /// More bytes than that in one piece are not kept. Integers may be `kWholeFactor` times as many.

@@ -6,7 +6,7 @@
 
 namespace tidemark::device {
 
-/// Whether this call computes nothing where its result would be read; the caller returns its
+/// True if this call computes nothing where its result would be read; the caller returns its
 /// library's "not supported", which is all that the library's callers look at.
 inline bool refused(const char* name) {
   const bool admitted = admits_kernel(name);

@@ -90,7 +90,7 @@ class DeviceMemory {
   std::map<std::uintptr_t, Allocation> allocations_;
 };
 
-/// Whether [begin, begin + bytes) lies in memory of a device; which (or -1). Lock held.
+/// True if [begin, begin + bytes) lies in memory of a device; which (or -1). Lock held.
 int device_holding(std::uintptr_t begin, std::size_t bytes);
 
 }  // namespace tidemark::device

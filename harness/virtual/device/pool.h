@@ -36,7 +36,7 @@ namespace tidemark::device {
 /// Releases pool memory at a host synchronisation: pools of the device (< 0: of all) above their
 /// threshold give back memory that is free and done.
 void release_pool_memory(int device);
-/// Whether memory of a pool lies here, in use or not.
+/// True if memory of a pool lies here, in use or not.
 bool is_pool_memory(std::uintptr_t address);
 /// cudaFree of pool memory, its device synchronised. False where the address is no pool's.
 bool free_from_pool(std::uintptr_t address);

@@ -11,11 +11,11 @@
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
-/// Whether the operation `name` (a kernel, a matrix product), which computes nothing here, may be
+/// True if the operation `name` (a kernel, a matrix product), which computes nothing here, may be
 /// enqueued by this thread. False where bytes are real (mode math, and the thread is not in an
 /// operator whose numbers the operator layer computes); the reason is then on stderr.
 bool admits_kernel(std::string_view name);
-/// Whether a launch of this thread was refused since the caller last asked for errors
+/// True if a launch of this thread was refused since the caller last asked for errors
 /// (cudaGetLastError) or for this; extensions launch without looking at the result.
 bool take_refusal();
 /// Notes the words of an error by which this process refuses what the platform cannot answer, so
@@ -29,7 +29,7 @@ void say_once(const std::string& text);
 
 namespace tidemark::device {
 
-/// Whether a copy to the host may leave "no value" (bytes 0xFF) at present: the environment
+/// True if a copy to the host may leave "no value" (bytes 0xFF) at present: the environment
 /// (TIDEMARK_UNKNOWN=nan) or the calling thread accepts that.
 bool accepts_unknown();
 /// Says on stderr why `bytes` are not copied to the host, and notes the refusal. Returns

@@ -42,7 +42,7 @@ struct Polls {
   }
 };
 
-/// Whether such a thread waits for what it polls, while no other thread drives the device.
+/// True if such a thread waits for what it polls, while no other thread drives the device.
 /// PyTorch's watchdog looks at all works of a process group ten times a second and waits for none,
 /// but at the end of the group it looks at them without a pause until all are done.
 struct IdlePolls {

@@ -33,14 +33,14 @@ void show_watchdogs_the_time(Engine& e);
 /// longer, and once the program has ended, the minute has 3 s left.
 bool rest_of_watchdog(std::chrono::steady_clock::duration duration);
 
-/// Whether the calling thread is a watchdog.
+/// True if the calling thread is a watchdog.
 bool is_watchdog();
 
 /// The last operation of this stream is a collective on memory that begins here (the engine's lock
 /// is held). PyTorch keeps that alive until a watchdog sees the end, unless the program waits.
 void note_memory_of_work(Engine& e, Stream& s, const void* address);
 
-/// Whether a watchdog may see that this is done (the engine's lock is held).
+/// True if a watchdog may see that this is done (the engine's lock is held).
 bool watchdog_sees(const Engine& e, const Mark& mark);
 
 }  // namespace tidemark::device

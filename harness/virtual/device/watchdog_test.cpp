@@ -76,7 +76,7 @@ struct Watchdogs : EachSchedule {
     return {stream, event};
   }
 
-  /// Whether a watchdog sees a work of a minute while this thread does something, in which so many
+  /// True if a watchdog sees a work of a minute while this thread does something, in which so many
   /// seconds pass for the program.
   template <class Pastime>
   bool seen_during(Pastime pastime, Ns seconds) {

@@ -43,7 +43,7 @@ class Exchange {
   void number();
   /// Sends this rank's own part.
   void post();
-  /// Whether everything is here and the result written. Throws Failure when the ranks' calls do not
+  /// True if everything is here and the result written. Throws Failure when the ranks' calls do not
   /// match.
   bool advance();
   /// Throws Failure when what is still missing will never come: aborted, or a rank has left or

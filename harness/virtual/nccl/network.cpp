@@ -177,7 +177,7 @@ void Network::receive() {
   }
 }
 
-// Whether the message is one for this process's ranks: a hello.
+// True if the message is one for this process's ranks: a hello.
 bool Network::take_introduction(Message& message) {
   Header& header = message.header;
   if (message.payload.size < sizeof(Address)) return false;  // a stranger's

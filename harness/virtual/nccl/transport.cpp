@@ -43,7 +43,7 @@ class Calls {
     }
   }
 
-  /// Whether they are over.
+  /// True if they are over.
   bool advance() {
     try {
       if (!failure_) return advance_all();

@@ -20,7 +20,7 @@ void settle(ncclComm& comm);
 /// How long the operations of a group would take, us.
 double estimate(const std::vector<Operation>& operations);
 
-/// Whether the operation moves bytes, or only takes its time. In mode known it does where its
+/// True if the operation moves bytes; else it only takes its time. In mode known it does where its
 /// largest buffer is within the limit: on all ranks or on none.
 bool moves_data(const Operation& operation);
 

@@ -16,7 +16,7 @@ bool is_sparse(const at::Tensor& tensor);
 /// Tensors of different sizes in one buffer. Those of torch.jagged are not: Python keeps their
 /// parts.
 bool is_nested(const at::Tensor& tensor);
-/// Whether a tensor is made of others, as both of these are.
+/// True if a tensor is made of others, as both of these are.
 bool has_parts(const at::Tensor& tensor);
 /// Its indices and values, or its buffer.
 std::vector<at::Tensor> parts_of(const at::Tensor& tensor);

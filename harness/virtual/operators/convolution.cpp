@@ -13,7 +13,7 @@ at::Tensor operand(const at::Tensor& tensor, bool tf32) {
   return tf32 && wide.defined() ? as_tf32(wide) : wide;
 }
 
-/// Whether the engine for operands in fp32 has tensor cores. On an H100 those of depthwise
+/// True if the engine for operands in fp32 has tensor cores. On an H100 those of depthwise
 /// convolutions and with fewer than 8 channels or filters took no workspace for operands with
 /// channels last, which tensor cores need (../cudnn/convolution.cpp, workspace_on_hopper).
 bool on_tensor_cores(const at::Tensor& weight, std::int64_t groups) {

@@ -17,7 +17,7 @@
 namespace tidemark::operators {
 
 struct DeviceCalls {
-  /// Whether the process has a virtual device.
+  /// True if the process has a virtual device.
   bool found = true;
 
   decltype(&tidemark_device_suspend_data) suspend_data = look("tidemark_device_suspend_data");

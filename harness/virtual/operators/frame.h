@@ -29,7 +29,7 @@ struct Frame {
   /// An operator inside has computed what it has put into streams.
   void note_computed() const;
 
-  /// Whether the tensor is a view of an argument: real numbers, where inner results are not.
+  /// True if the tensor is a view of an argument: real numbers, where inner results are not.
   bool knows(const at::Tensor& tensor) const;
 };
 inline thread_local const Frame* outer = nullptr;

@@ -52,7 +52,7 @@ Kernel boxed(Body body) {
   return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Boxed<Body>>(std::move(body)));
 }
 
-/// Whether the CPU lacks this form of an operator, rather than that a program errs, as with an
+/// True if the CPU lacks this form of an operator, rather than that a program errs, as with an
 /// index out of range.
 inline bool is_missing(const c10::Error& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) ||

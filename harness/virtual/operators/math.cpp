@@ -71,7 +71,7 @@ class MathKernel {
   }
 
  private:
-  /// Whether its results have values now.
+  /// True if its results have values now.
   bool run(const Invocation& invocation, bool gives_up = false) {
     const c10::OperatorHandle& op = invocation.op;
     Stack* const stack = invocation.stack;

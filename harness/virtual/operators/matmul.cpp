@@ -42,7 +42,7 @@ at::Tensor as_read(const at::Tensor& operand) {
   return has_tf32(Tf32Use::product) ? as_tf32(operand) : operand;
 }
 
-/// Whether products are in float: of fp16, and of bf16 where this CPU has no instructions for them.
+/// True if products are in float: of fp16, and of bf16 where this CPU has no instructions for them.
 /// PyTorch's loops for them are up to a hundred times slower.
 bool widens(at::ScalarType type) {
   static const bool has_bf16 = [] {

@@ -40,7 +40,7 @@ bool computes_sparse(const std::string& name);
 /// Has kernels of its own for nested tensors. Every other operator of theirs is made of operators
 /// on their buffers.
 bool computes_nested(const std::string& name);
-/// Whether this call of one is made of operators after all: a sum of two sparse tensors, a mask of
+/// True if this call of one is made of operators after all: a sum of two sparse tensors, a mask of
 /// compressed rows.
 bool made_of_operators(const std::string& name, const c10::IValue* arguments);
 /// Allocation, metadata and queries: nothing to compute, never wrapped. So are operators that are

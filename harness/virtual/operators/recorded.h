@@ -16,7 +16,7 @@ namespace tidemark::operators {
 
 /// Waits for what collectives bring to the current stream of the arguments' device.
 void await_collectives(const std::vector<c10::IValue>& arguments);
-/// Whether the current stream of the arguments' device is being captured.
+/// True if the current stream of the arguments' device is being captured.
 bool is_captured(const std::vector<c10::IValue>& arguments);
 /// The device of the first CUDA tensor among them, or the current one.
 c10::DeviceIndex device_of(const std::vector<c10::IValue>& arguments);

@@ -20,13 +20,13 @@ struct Place {
   void mark(bool known) const;
 };
 
-/// Whether every element has a value. Of a CPU tensor it has.
+/// True if every element has a value. Of a CPU tensor it has.
 bool is_known(const at::Tensor& tensor);
 /// A tensor of more than 16,384 separate pieces becomes unknown.
 void mark(const at::Tensor& tensor, bool known);
 void mark(const c10::IValue& value, bool known);
 
-/// Whether its values are kept: floating-point ones up to the limit
+/// True if its values are kept: floating-point ones up to the limit
 /// (tidemark_device_set_known_limit), all others up to 64 times that.
 bool within_limit(const at::Tensor& tensor);
 bool within_limit(const c10::IValue& value);

@@ -24,7 +24,7 @@ class Watch {
   bool watching_;
 };
 
-/// Whether the calling thread is inside a watched operator.
+/// True if the calling thread is inside a watched operator.
 bool inside_watch();
 
 /// Follows the caching allocator from now on; once a process.

@@ -36,7 +36,7 @@ struct Finding {
 
 class Findings {
  public:
-  /// Whether this pair is new; `explain` is asked only then. `operation` tells apart two reports
+  /// True if this pair is new; `explain` is asked only then. `operation` tells apart two reports
   /// about one operation, which count once.
   template <class Explain>
   void add(const Side& first, const Side& second, std::string_view kind, std::uint64_t bytes,

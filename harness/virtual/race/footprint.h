@@ -24,7 +24,7 @@ struct Footprint {
 /// else as many as the first 4,096 rows show, so never too many.
 std::size_t common_bytes(const Footprint& a, const Footprint& b, std::uintptr_t from,
                          std::uintptr_t to);
-/// Whether `a` touches every byte of [from, to) that `b` touches; false also where that is not easy
+/// True if `a` touches every byte of [from, to) that `b` touches; false also where that is not easy
 /// to see.
 bool covers(const Footprint& a, const Footprint& b, std::uintptr_t from, std::uintptr_t to);
 

@@ -34,7 +34,7 @@ struct Simulation {
     }
     return false;
   }
-  /// Whether this step races, by the shadow and by the whole history.
+  /// True if this step races, by the shadow and by the whole history.
   std::pair<bool, bool> step() {
     const auto s = static_cast<std::uint32_t>(below(kStreams));
     switch (below(8)) {

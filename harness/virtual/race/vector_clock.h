@@ -33,7 +33,7 @@ class VectorClock {
     for (const Entry& e : other.entries_) raise(e.first, e.second);
   }
 
-  /// Whether everything in `other` is in this one.
+  /// True if everything in `other` is in this one.
   bool covers(const VectorClock& other) const {
     auto mine = entries_.begin();
     for (const Entry& e : other.entries_) {

@@ -26,7 +26,7 @@ constexpr auto words(AllocatorAction) {
                     "segment_unmap", "snapshot",       "oom"};
 }
 
-/// Whether it is of a block: an allocation, or a free that is requested or completed.
+/// True if it is of a block: an allocation, or a free that is requested or completed.
 constexpr bool of_block(AllocatorAction action) {
   return action <= AllocatorAction::free_completed;
 }

@@ -42,7 +42,7 @@ class Names {
   void starts_thread(Number stack);
   /// The innermost frame of the stack that was numbered last; its number is 0 if it had no frame.
   StackFrame innermost() const { return last_.empty() ? StackFrame{} : last_.back(); }
-  /// Whether the stack that was numbered last has this frame, at this instruction.
+  /// True if the stack that was numbered last has this frame, at this instruction.
   bool is_below(const StackFrame& frame) const {
     return std::find(last_.rbegin(), last_.rend(), frame) != last_.rend();
   }

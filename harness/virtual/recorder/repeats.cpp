@@ -14,7 +14,7 @@ void Repeats::add(std::string_view entry) {
   step_.entries = {};
 }
 
-// Whether the last `period` steps are the same as those before.
+// True if the last `period` steps are the same as those before.
 bool Repeats::repeats(std::size_t period) const {
   if (steps_.size() < 2 * period) return false;
   for (std::size_t i = 0; i < period; ++i) {

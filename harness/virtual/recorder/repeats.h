@@ -28,7 +28,7 @@ class Repeats {
   /// A step ends at the file's end, and the next begins. Returns how many of the last steps will
   /// be counted from now on if they come again; 0: no such repetition begins.
   std::size_t next();
-  /// Whether steps are being counted.
+  /// True if steps are being counted.
   bool counts() const { return cycle_.has_value(); }
 
  private:
