@@ -104,19 +104,16 @@ class FormulaParser {
     return sign.empty() ? left : add(begin, PartKind::infix, sign, {left, sum()});
   }
 
-  std::size_t sum() {
-    const std::size_t begin = start();
-    std::size_t left = product();
-    for (auto sign = take_any({"+", "-"}); !sign.empty(); sign = take_any({"+", "-"}))
-      left = add(begin, PartKind::infix, sign, {left, product()});
-    return left;
-  }
+  std::size_t sum() { return chain({"+", "-"}, &FormulaParser::product); }
+  std::size_t product() { return chain({"*", "/"}, &FormulaParser::signed_one); }
 
-  std::size_t product() {
+  /// One after the other, from the left, with one of the signs between.
+  std::size_t chain(std::initializer_list<std::string_view> signs,
+                    std::size_t (FormulaParser::*next)()) {
     const std::size_t begin = start();
-    std::size_t left = signed_one();
-    for (auto sign = take_any({"*", "/"}); !sign.empty(); sign = take_any({"*", "/"}))
-      left = add(begin, PartKind::infix, sign, {left, signed_one()});
+    std::size_t left = (this->*next)();
+    for (auto sign = take_any(signs); !sign.empty(); sign = take_any(signs))
+      left = add(begin, PartKind::infix, sign, {left, (this->*next)()});
     return left;
   }
 
@@ -273,23 +270,23 @@ class Evaluation {
   }
 
   Rational times(const Rational& a, const Rational& b) const { return checked(a * b); }
+  Rational minus(const Rational& a, const Rational& b) const {
+    return checked(a + times(whole(-1), b));
+  }
 
   Rational power(const Rational& base, Whole exponent) const {
     if (exponent < 0 && base == Rational()) wrong("divides by 0");
     const Rational factor = exponent < 0 ? checked(base.inverse()) : base;
     Rational out = whole(1);
-    if (factor == out || factor == Rational()) return exponent == 0 ? out : factor;
     for (Whole i = 0; i < (exponent < 0 ? -exponent : exponent); ++i) out = times(out, factor);
     return out;
   }
 
-  bool less(const Rational& a, const Rational& b) const {
-    return checked(a + times(whole(-1), b)).above() < 0;
-  }
+  bool less(const Rational& a, const Rational& b) const { return minus(a, b).above() < 0; }
 
   Rational infix(std::string_view sign, const Rational& a, const Rational& b) const {
     if (sign == "+") return checked(a + b);
-    if (sign == "-") return checked(a + times(whole(-1), b));
+    if (sign == "-") return minus(a, b);
     if (sign == "*") return times(a, b);
     if (sign == "/") {
       if (b == Rational()) wrong("divides by 0");

@@ -15,12 +15,8 @@ class Rational {
  public:
   Rational() = default;
   static std::optional<Rational> of(Whole above, Whole below) {
-    if (below == 0) return {};
-    if (below < 0) {
-      if (__builtin_sub_overflow(Whole{0}, above, &above) ||
-          __builtin_sub_overflow(Whole{0}, below, &below))
-        return {};
-    }
+    if (below == 0 || above == kLowest || below == kLowest) return {};
+    if (below < 0) above = -above, below = -below;
     const Whole common = divisor(above, below);
     Rational out;
     out.above_ = above / common;
@@ -75,6 +71,7 @@ class Rational {
   bool operator==(const Rational&) const = default;
 
  private:
+  static constexpr Whole kLowest = Whole{1} << 127;  // has no positive one beside it
   static Whole divisor(Whole a, Whole b) {
     while (b != 0) {
       const Whole rest = a % b;
