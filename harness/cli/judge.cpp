@@ -1,10 +1,11 @@
 // tidemark judge: claims of tests in Python become verdicts, by the code that judges scenarios.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/files.h"
@@ -71,26 +72,27 @@ Json number(const std::optional<double>& value) {
 
 /// A paragraph for each failure; ranks on which it is the same are together.
 std::string text_of_failures(const std::vector<Claim>& claims) {
-  std::vector<std::string> order;
-  std::map<std::string, std::pair<std::vector<int>, std::string>> ranks;  // by name and lines
+  struct Paragraph {
+    std::string name, lines;
+    std::vector<int> ranks;
+  };
+  std::vector<Paragraph> all;
   for (const auto& [verdict, open] : claims) {
     if (verdict.status != Status::fail) continue;
-    const std::string name =
-        verdict.name + (verdict.variant.empty() ? "" : " ") + verdict.variant + ": ";
-    std::string lines;
-    for (const std::string& line : failure_lines(verdict)) lines += "\n     " + line;
-    const auto [place, is_new] = ranks.try_emplace(name + lines, std::vector<int>(), lines);
-    if (is_new) order.push_back(name + lines);
-    place->second.first.push_back(verdict.rank);
+    Paragraph made{verdict.name + (verdict.variant.empty() ? "" : " ") + verdict.variant, "", {}};
+    for (const std::string& line : failure_lines(verdict)) made.lines += "\n     " + line;
+    auto same = std::ranges::find_if(all, [&](const Paragraph& one) {
+      return one.name == made.name && one.lines == made.lines;
+    });
+    if (same == all.end()) same = all.insert(same, made);
+    same->ranks.push_back(verdict.rank);
   }
-  std::string out;
-  for (const std::string& key : order) {
-    auto& [of, lines] = ranks[key];
-    std::ranges::sort(of);
-    out += fmt::format("{}FAIL {}{}{}", out.empty() ? "" : "\n",
-                       key.substr(0, key.size() - lines.size()), ranks_text(of), lines);
+  std::vector<std::string> texts;
+  for (Paragraph& one : all) {
+    std::ranges::sort(one.ranks);
+    texts.push_back(fmt::format("FAIL {}: {}{}", one.name, ranks_text(one.ranks), one.lines));
   }
-  return out;
+  return fmt::format("{}", fmt::join(texts, "\n"));
 }
 
 int judge_claims() {
