@@ -101,14 +101,16 @@ def programs(run):
 
 def worth(formula, values):
     """The value of a formula, a whole number. Raises Misuse where it is none."""
-    return worth_of(formula, tuple(sorted((name, values[name]) for name in set(re.findall(r"[A-Za-z]\w*", formula)) & values.keys())))
+    from tidemark.verdict import equality
+
+    return worth_of(formula, tuple(equality("worth", None, formula, values)["expected"]["values"].items()))
 
 
 @functools.lru_cache(maxsize=None)
 def worth_of(formula, values):
-    from tidemark.verdict import equality, judged
+    from tidemark.verdict import judged, verdict
 
-    (one,), _ = judged([equality("worth", None, formula, dict(values))], TIDEMARK)
+    (one,), _ = judged([verdict("worth", formula=formula, values=dict(values))], TIDEMARK)
     return one["expected"]["low"]
 
 
