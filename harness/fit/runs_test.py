@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from testing.said import CHANGED, ENVIRONMENT, FOLDER, TIDEMARK, TRAIN, fit, script
 
+import exec_server  # of harness/exec/testing, which testing.said has put on the path
+
 
 def test_hang():
     """A run that does not end is ended at its limit, and its answer is unknown; a value that was decided before stays so."""
@@ -36,11 +38,8 @@ class TorchOnce:
     def __enter__(self):
         self.place = FOLDER / "torch_once"
         self.place.mkdir()
-        self.environment = {**ENVIRONMENT, **settings(serves=str(self.place / "environment"))}
-        self.log = open(self.place / "log", "wb")
-        self.process = subprocess.Popen([TIDEMARK, "exec", "--", "python3", TIDEMARK.parent / "virtual/python/tidemark_server.py", self.place / "server",
-                                         subprocess.check_output(["sh", "-c", "command -v python3"], text=True).strip()],
-                                        cwd=FOLDER, env=self.environment, stdout=self.log, stderr=self.log)
+        python = subprocess.check_output(["sh", "-c", "command -v python3"], text=True).strip()
+        self.process = exec_server.serve(self.place, TIDEMARK, python, ENVIRONMENT)
         for _ in range(1200):
             if (self.place / "server").exists():
                 return self

@@ -25,21 +25,26 @@ def lives(pid):
         return False
 
 
+def serve(folder, tidemark, python, environment):
+    """The process of a server with the socket FOLDER/server, and its output in FOLDER/log."""
+    script = Path(tidemark).parent / "virtual" / "python" / "tidemark_server.py"
+    settings = json.dumps({"serves": str(folder / "environment")})
+    with open(folder / "log", "wb") as log:
+        return subprocess.Popen([tidemark, "exec", "--", python, script, folder / "server", python], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
+                                env={**environment, "TIDEMARK_EXEC_SETTINGS": settings})
+
+
 def watch(folder, starter):
     """Runs the server in this process's own session."""
-    settings = json.dumps({"serves": str(folder / "environment")})
-    environment = {**of_all(os.environ), "PYTHONPATH": str(Path(os.environ["TIDEMARK_DEPS"]) / "python"), "TIDEMARK_EXEC_SETTINGS": settings}
-    tidemark = Path(os.environ["TIDEMARK_BIN"])
-    script = tidemark.parent / "virtual" / "python" / "tidemark_server.py"
-    with open(folder / "log", "w", encoding="utf-8") as log:
-        server = subprocess.Popen([tidemark, "exec", "--", sys.executable, script, folder / "server", sys.executable], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-        try:
-            while server.poll() is None and lives(starter):
-                time.sleep(0.5)
-        finally:
-            server.terminate()
-            server.wait()
+    environment = {**of_all(os.environ), "PYTHONPATH": str(Path(os.environ["TIDEMARK_DEPS"]) / "python")}
+    server = serve(folder, os.environ["TIDEMARK_BIN"], sys.executable, environment)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        while server.poll() is None and lives(starter):
+            time.sleep(0.5)
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def start(folder):
