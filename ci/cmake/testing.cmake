@@ -62,15 +62,16 @@ function(tidemark_test name)
     ENVIRONMENT "${TIDEMARK_TEST_ENVIRONMENT}")
 endfunction()
 
-# tidemark_pytest(PREFIX SCRIPT LAYER [TOGETHER] [SERVED] [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
-# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's. With TOGETHER
-# they are one test of ctest, since they share what takes long, or are over sooner than pytest has started. With SERVED their programs are copies of a
-# process that has imported torch once for the whole run (harness/exec/testing/exec_server.py).
 set(TIDEMARK_PYTEST_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
     TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
 string(MD5 build ${CMAKE_BINARY_DIR})
 string(SUBSTRING ${build} 0 8 build)
 set(TIDEMARK_EXEC_SERVER /tmp/tidemark-exec-server-${build}) # a socket's name has 107 characters at most
+
+# tidemark_pytest(PREFIX SCRIPT LAYER [TOGETHER] [SERVED] [TESTS ...] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
+# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's. With TOGETHER
+# they are one test of ctest, since they share what takes long, or are over sooner than pytest has started. With SERVED their programs are copies of a
+# process that has imported torch once for the whole run (harness/exec/testing/exec_server.py).
 function(tidemark_pytest prefix script layer)
   cmake_parse_arguments(arg "TOGETHER;SERVED" "" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${script})

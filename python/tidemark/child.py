@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.verdict import Misuse
 from tidemark.settings import settings_of
+from tidemark.verdict import Misuse
 
 GRACE = 0.5  # seconds that a rank with an exception looks whether another one has gone before
 LINGER = 3  # seconds that a rank with a failure waits for the others' reports; then its end ends them

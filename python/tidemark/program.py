@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidemark import launch
-from tidemark.verdict import Misuse
 from tidemark.settings import FLAGS
+from tidemark.verdict import Misuse
 
 COLUMNS = ("allocated", "active", "reserved", "requested", "retries", "ooms")
 

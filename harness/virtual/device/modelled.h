@@ -10,7 +10,7 @@ namespace tidemark::device {
 /// library on stderr. `library` by its name for people, as in "cuDNN". Returns `bytes`.
 std::size_t modelled(const char* library, std::size_t bytes);
 
-/// True if the device is one whose libraries' sizes were recorded: of compute capability 9.0.
+/// True if sizes of libraries were recorded on devices like this one: compute capability 9.0.
 bool is_hopper();
 
 }  // namespace tidemark::device
