@@ -69,8 +69,8 @@ TEST(Accounts, OfActiveBytesHaveWhatWaitsForAStream) {
   EXPECT_EQ(text(memory.active_now(), Statistic::active), "x");
 }
 
-// Of 64 MiB in one block at least, and 1 MiB more for the one tensor over 1 MiB; of 2 MiB that
-// would be half of it.
+// The bounds lie 1 MiB apart, for the one tensor over 1 MiB; none are given for 2 MiB, of which
+// that would be half.
 TEST(Accounts, InAnyBlockAreBoundsOrNothing) {
   for (const Bytes large : {64 * kMiB, 2 * kMiB}) {
     Allocator memory(/*instant=*/true);

@@ -16,7 +16,7 @@ namespace tidemark {
 template <class Result>
 class Kept {
  public:
-  /// What `compute` returned for these, or returns now. `variant` may be a name that several
+  /// Returns the kept result for these, or that of `compute`. `variant` may be a name that several
   /// variants share; a schedule that does not matter is left out of `trial`. The result is valid
   /// until the next call.
   template <class Compute>

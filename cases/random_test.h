@@ -20,7 +20,7 @@ struct RandomTrials {
 
   struct Part {
     int trials = 0;
-    /// How many verdicts pass in a trial at least, on average, by how their names begin.
+    /// Least mean number of passed verdicts in a trial, by how their names begin.
     std::map<std::string, double> at_least = {};
     Mode mode = Mode::shapes;
     int races = 1;         // are looked for in every so many trials; 0: in none

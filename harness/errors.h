@@ -24,8 +24,7 @@ struct NothingSelected : std::runtime_error {
   explicit NothingSelected(const std::string& what) : std::runtime_error(on_one_line(what)) {}
 };
 
-/// What was asked for cannot be had on this machine, with the exit code that says so (3, or 77
-/// where a GPU is missing).
+/// A request that this machine cannot meet, with its exit code (3, or 77 where a GPU is missing).
 struct Unavailable : std::runtime_error {
   Unavailable(const std::string& why, int exit_code)
       : std::runtime_error(on_one_line(why)), code(exit_code) {}

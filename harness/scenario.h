@@ -149,8 +149,8 @@ struct Scenario {
   std::function<std::unique_ptr<Program>(const Trial&, const Variant&, World&)> make;
   /// The forms of a variant on a rank, derived on paper. A control has those that it claims.
   std::function<std::vector<Expectation>(const Trial&, const Variant&, int rank)> forms;
-  /// Where these forms hold, if not in every trial: "on two or more ranks with layout=flat". No
-  /// other trial has them.
+  /// The trials that have these forms, if not all have them: "on two or more ranks with
+  /// layout=flat".
   std::string formed = {};
   /// The results of the replay of the plan: its figures in all four statistics (Basis::replay),
   /// and their accounts where the plan's allocations have symbols (Basis::account). Optional.

@@ -10,7 +10,7 @@ namespace {
 
 using testing::StartsWith;
 
-/// Of one trial that finished, with these verdicts.
+/// Report of one trial that finished, with these verdicts.
 Report finished(std::vector<Verdict> verdicts) {
   Report report = small_report();
   report.trials.resize(1);

@@ -36,12 +36,12 @@ struct Section {
   std::vector<Chart> charts;
   /// The first row is the header. A cell that starts with a digit, '+' or '-' is set as a figure.
   std::vector<std::vector<std::string>> rows;
-  /// What page/memory.js draws (program/picture_data.h), packed; empty: nothing.
+  /// Data of page/memory.js (program/picture_data.h), packed; empty: none.
   std::string memory = {};
   std::vector<Picture> pictures = {};
 };
 
-/// What changed against another run (compare/render.h), for the page of a report.
+/// Changes against another run (compare/render.h), for the page of a report.
 struct Changes {
   std::string result;   // "2 regressions"
   std::string summary;  // "12 comparisons (...): 2 regressions, ..."

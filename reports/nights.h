@@ -12,9 +12,9 @@ namespace tidemark {
 
 inline constexpr std::size_t kNights = 14;
 
-/// Of a variant of a trial the highest peak of any step, on the worst rank: one value for each
-/// night that has it, the oldest first, that of the report itself last. Empty where no night before
-/// has the same trial with the same settings on the same device (history/nights_of.h).
+/// Highest peak of any step of a trial's variant, on the worst rank: one value for each night that
+/// has it, the oldest first, that of the report itself last. Empty where no night before has the
+/// same trial with the same settings on the same device (history/nights_of.h).
 struct Nights {
   using Key = std::tuple<const TrialRecord*, std::string, Statistic>;  // trial, variant
   std::map<Key, std::vector<Bytes>> peaks;

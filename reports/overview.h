@@ -39,7 +39,7 @@ struct Overview {
 };
 std::vector<Overview> overviews(const Report& report);
 
-/// How the verdicts of groups came out: "1 of 6 verdicts failed, 1 of 3 trials skipped".
+/// Outcome of the verdicts of groups: "1 of 6 verdicts failed, 1 of 3 trials skipped".
 struct GroupOutcome {
   Status status;
   std::string text;
@@ -68,8 +68,8 @@ std::string expected_text(const Verdict& verdict);
 std::string formula_text(const Verdict& verdict);
 /// "6,291,456 bytes (+1,048,576)"; the difference is to the nearer bound.
 std::string measured_text(const Verdict& verdict);
-/// What a failed verdict expected, the summands of its formula, what was measured, and why; each on
-/// a line.
+/// The expected value of a failed verdict, the summands of its formula, the measured value, and the
+/// reason; each on a line.
 std::vector<std::string> failure_lines(const Verdict& verdict);
 
 /// Median of the step times, over all repetitions of a GPU, the first step (warm-up) left out where

@@ -97,7 +97,7 @@ std::size_t fair_share(std::vector<std::size_t> lengths, std::size_t most, std::
   return each;
 }
 
-/// How many samples of each timeline are kept: at most more than a chart has pixels.
+/// Number of samples kept of each timeline: at most 2,000, more than a chart has pixels.
 std::size_t samples_of(const Report& report, const PageBudget& budget) {
   std::vector<std::size_t> lengths;
   for (const TrialRecord& trial : report.trials)

@@ -11,7 +11,7 @@
 
 namespace tidemark {
 
-/// How much of a report the page carries. What is left out is counted there.
+/// Limits of a page's part of a report. The page counts what is left out.
 struct PageBudget {
   std::size_t samples = 500'000;  // over all timelines: what a browser reads at once
   std::size_t assertions =

@@ -173,7 +173,7 @@ std::string change(Bytes now, Bytes before) {
       before == 0 ? 100 : 100 * static_cast<double>(now - before) / static_cast<double>(before));
 }
 
-/// What stands beside the figures of this run: another run's, and those of the nights before.
+/// Figures beside those of this run: another run's, and those of the nights before.
 struct Beside {
   Pairs pairs;
   bool other = false;

@@ -30,7 +30,7 @@ struct Saving {
 
 /// Over the phases of the last step, on the rank where it is highest; 0 where none ran.
 Bytes worst_peak(const VariantRecord& variant, Statistic statistic);
-/// The same over all steps; none where none ran.
+/// Peak over all steps, on the rank where it is highest; none where none ran.
 std::optional<Bytes> peak_of_any_step(const VariantRecord& variant, Statistic statistic);
 
 /// The saving of every fix that ran, in the order of the variants.

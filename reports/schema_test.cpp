@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 
-/// What the schema has against it; empty when it is valid.
+/// Objection of the schema to `value`; empty when the value is valid.
 std::string objection(const Json& value) {
   static const valijson::Schema& schema = *[] {
     const Json text = report_schema();

@@ -108,7 +108,7 @@ std::string figure(Bytes bytes) {
   return short_form == all ? all : fmt::format("{} ({})", short_form, all);
 }
 
-/// The same test of another run, or null.
+/// Returns the same test of another run, or null.
 const VariantRecord* before_of(const Row& row, const Pairs& pairs) {
   const auto pair = std::ranges::find(pairs.trials, row.trial, &TrialPair::fresh);
   return pair == pairs.trials.end() || row.variant == nullptr

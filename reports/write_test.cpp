@@ -351,7 +351,7 @@ TEST(Html, OfADocumentTheTextAndTheDataOfItsCharts) {
   EXPECT_THAT(page, testing::Not(HasSubstr("no points")));
 }
 
-// What the page links to is what write_all writes.
+// Files that the page links to are files that write_all writes.
 TEST(Html, EveryLinkedFileIsThere) {
   ScratchFolder scratch;
   int n = 0;

@@ -113,9 +113,9 @@ inline constexpr const char* kFormed =
     "microbatch at a time; with adapters if their rank and the rows of a microbatch are at most an "
     "eighth of hidden";
 
-/// How many frozen units were still whole when the backward of the unit two before them began, or
-/// (the first two) when backward ended. Units are named "unit <index>", in the order of their
-/// forwards; `frozen` says it of each. `nested`: of layers, of which each has an adapter inside.
+/// Number of frozen units still whole when the backward of the unit two before them began, or (the
+/// first two) when backward ended. Units are named "unit <index>", in the order of their forwards;
+/// `frozen` has a flag for each. `nested`: layers, each with an adapter inside.
 std::int64_t resharded_late(const std::vector<Call>& calls, const std::vector<bool>& frozen,
                             bool nested = false);
 

@@ -300,7 +300,7 @@ Scenario frozen_reshard_scenario() {
   // As the seed's test, wide enough that a unit is more than a granule; every other unit under
   // no_sync.
   Params smoke{{"layers", 6}, {"hidden", 160}, {"batch", 32}, {"microbatches", 2}, {"no_sync", 2}};
-  // The same with two units of each kind: for losses over a hundred steps.
+  // Smoke with two units of each kind: for losses over a hundred steps.
   Params losses = smoke;
   losses["layers"] = 4;
   Params seed_test{{"layers", 6}, {"hidden", 5}, {"batch", 16}, {"adapter_rank", 2}};

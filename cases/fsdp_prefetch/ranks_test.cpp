@@ -1,4 +1,4 @@
-// The same training on 1, 2 and 4 ranks: each is within the reference's tolerance of the exact
+// One training on 1, 2 and 4 ranks: each run is within the reference's tolerance of the exact
 // result, so any two are within twice that of each other, in every loss, gradient and parameter.
 #include "harness/testing/ranks.h"
 

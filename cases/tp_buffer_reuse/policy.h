@@ -68,7 +68,7 @@ std::unique_ptr<Program> program(const Trial& trial, const Policy& policy, const
 /// products make workspaces.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
 std::vector<Symbol> symbols();
-/// The same in all four statistics, by the replay of the step's allocations.
+/// Returns these figures in all four statistics, by the replay of the step's allocations.
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 
 Oracle oracle(const Trial& trial);

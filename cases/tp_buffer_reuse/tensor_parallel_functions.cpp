@@ -64,10 +64,10 @@ struct ColumnLinear : Function<ColumnLinear> {
   }
 };
 
-/// The same, recomputing, with its collectives on the communicator's stream. Its second gather does
-/// not wait for the current stream: its input is as old as the forward pass, and its buffer is
-/// free, because a row linear's backward has gathered (and waited) after the last reader. So a
-/// model must end every path from a column linear in a row linear.
+/// Column linear that recomputes, with its collectives on the communicator's stream. Its second
+/// gather does not wait for the current stream: its input is as old as the forward pass, and its
+/// buffer is free, because a row linear's backward has gathered (and waited) after the last reader.
+/// So a model must end every path from a column linear in a row linear.
 struct AsyncColumnLinear : Function<AsyncColumnLinear> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             TensorParallel* group) {

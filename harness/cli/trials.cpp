@@ -66,7 +66,7 @@ Resumed resume(const Options& options, World& world, const RunRecord& now) {
   return mine ? std::move(*mine) : Resumed(options.resume, now);
 }
 
-/// What each trial took last, where the history beside `folder` knows it; nothing for one that is
+/// Last duration of each trial, where the history beside `folder` knows it; nothing for one that is
 /// taken over or skipped.
 std::vector<std::optional<Ns>> expected_times(const std::vector<const PlannedTrial*>& chosen,
                                               const Resumed& resumed, const fs::path& folder,

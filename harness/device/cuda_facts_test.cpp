@@ -82,7 +82,7 @@ const Case kCases[] = {
      [](auto& f) { f.needed = std::int64_t{100} << 30; },
      2,
      {"100.0 GiB", "80.0 GiB", "--size"}},
-    // Of two reasons the one that has to be mended first.
+    // Two reasons: the message has the one that must be mended first.
     {"NoDriverNorLibraries",
      [](auto& f) {
        f.driver = "";

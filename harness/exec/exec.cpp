@@ -206,8 +206,7 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   return end.code;
 }
 
-/// What a program took is that of the same words under the same flags that decide how long it
-/// takes.
+/// Key of a program's duration: its words, and the flags that decide how long it takes.
 std::string timed_as(const ExecOptions& exec) {
   return fmt::format("{} {} {} {} {}: {}", exec.mode, fmt::join(exec.schedules, ","), exec.ranks,
                      fmt::join(exec.as_ranks, ","), exec.of, fmt::join(exec.program, " "));
@@ -258,8 +257,8 @@ int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, con
   return findings.finish(base, since(begun));
 }
 
-/// The same for a file or a folder, as one process of a job, or as the only one of a job of its
-/// own. The last to end reports for all (job.h).
+/// Runs the program for a file or a folder, as one process of a job, or as the only one of a job of
+/// its own. The last to end reports for all (job.h).
 int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& plan,
                const Report& base, const Launcher& launcher) {
   const auto begun = Clock::now();

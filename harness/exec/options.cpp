@@ -242,7 +242,7 @@ void check(ExecOptions& exec) {
   if (!exec.report.empty()) exec.report = fs::absolute(exec.report);
 }
 
-// What processes of one job put there when they begin is not in the way.
+// True if the folder is empty; folders that processes of one job make when they begin do not count.
 bool is_free(const fs::path& folder, bool in_job) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {

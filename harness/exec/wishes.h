@@ -41,7 +41,7 @@ struct PeakRegressions {
   /// grew by more than its threshold, or that one of the two runs does not have. A process that was
   /// killed has no peaks.
   std::vector<Verdict> failures;
-  /// What was different about the runs, then what the new peak is made of beyond the old one.
+  /// Text of the differences between the runs, then of the new peak's parts beyond the old one.
   std::string causes;
   Changes changes;  // for the page
 };

@@ -48,7 +48,7 @@ std::vector<Question> questions_of(const FitOptions& fit) {
   return out;
 }
 
-/// The same runs may be wanted for several GPUs.
+/// Runs that the questions want, each once: several GPUs may want the same ones.
 std::vector<Wanted> wanted_by(const std::vector<Question>& questions, const Store& store) {
   std::vector<Wanted> all;
   for (const Question& question : questions)

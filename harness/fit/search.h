@@ -9,7 +9,7 @@ namespace tidemark {
 
 enum class Fits { yes, no, refused, unknown };
 
-/// What the runs at one value of the range have shown.
+/// Result of the runs at one value of the range.
 struct Seen {
   Fits fits = Fits::unknown;
   double peak = -1;  // bytes allocated with room to spare, which fit nothing smaller; -1: no run

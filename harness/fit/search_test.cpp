@@ -23,7 +23,7 @@ bool fits(const Value& value, double capacity) {
   return value.reserved <= capacity || value.fits_at_edge;
 }
 
-/// What is seen once one more run was made.
+/// State of a value after one more run.
 Seen after(Seen seen, const Value& value, bool at_size, double capacity) {
   if (value.refused) return {Fits::refused};
   if (!at_size) seen.peak = value.allocated;

@@ -24,7 +24,7 @@ double measured(const RankRecord& record, const Expectation& expectation);
 /// "memory/form/allocated/forward", "memory/account/requested/backward",
 /// "memory/replay/reserved/backward/end", "trajectory/form/after F".
 std::string verdict_name(const Expectation& expectation);
-/// The same without the basis: "allocated/forward", "trajectory/after F".
+/// The name without the basis: "allocated/forward", "trajectory/after F".
 std::string figure_name(const Expectation& expectation);
 
 /// All verdicts of one rank. `oracle` is null in shapes. Every variant's own closed forms (equality

@@ -63,7 +63,7 @@ TEST(Shards, SmallElementsHaveTheirShareOfTheWholeTensorsNorm) {
   // Large ones count by their own: 5 is more.
   const at::Tensor large = at::tensor({3.0, 4.001}, at::kDouble);
   EXPECT_NEAR(compare_shards("gradient", {{"w", 2, large}}, reference).relative, 1e-3 / 5, 1e-9);
-  // Of another shard like it only what is there is known.
+  // A reference that is a shard itself counts with its own elements alone.
   EXPECT_GT(
       compare_shards("gradient", {{"w", 0, off}}, {{"w", 0, reference[0].values.slice(0, 0, 2)}})
           .relative,

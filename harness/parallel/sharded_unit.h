@@ -49,7 +49,7 @@ class ShardedUnit {
   /// Gathers, waits, and returns `input` with the post-backward hook attached (where it requires a
   /// gradient).
   at::Tensor pre_forward(const at::Tensor& input);
-  /// The same for several inputs; undefined ones stay undefined.
+  /// Gathers, waits, and returns several inputs with the hook; undefined ones stay undefined.
   std::vector<at::Tensor> pre_forward(std::vector<at::Tensor> inputs);
   /// Reshards and returns `output` with the pre-backward hook attached.
   at::Tensor post_forward(const at::Tensor& output);

@@ -17,7 +17,7 @@ struct FitGpu {
   Bytes total = 0;              // as PyTorch prints it
   Bytes context = 0, nccl = 0;  // held outside PyTorch's allocator; the second by NCCL's programs
   std::string total_source, context_source, nccl_source;
-  /// What is left for the allocator.
+  /// Bytes left for the allocator.
   Bytes capacity(bool with_nccl) const { return total - context - (with_nccl ? nccl : 0); }
   std::optional<double> price;  // an hour, of --prices
 };

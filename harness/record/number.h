@@ -20,8 +20,8 @@ std::optional<std::int64_t> whole(double value);
 /// Python's repr().
 std::string decimal(double value);
 
-/// How many representable numbers lie from a to b, by their bits: neighbours are one apart, both
-/// zeros are one. Exact, and without overflow where the two are far apart.
+/// Number of representable numbers from a to b, by their bits: neighbours are one apart, both zeros
+/// are one. Exact, and without overflow where the two are far apart.
 template <class Bits, class Float>
 double steps_between(Float a, Float b) {
   const auto place = [](Float value) {  // in the order of the numbers

@@ -163,7 +163,7 @@ struct TrialRecord {
   /// The most that the closed forms say any variant reserves on any rank; none: they do not say.
   std::optional<Bytes> needs = {};
   std::optional<ProgramRecord> program = {};  // of `tidemark exec`, which has no variants
-  /// Of a program with a report, or of a test that has failed.
+  /// Memory at the peak of a program with a report, or of a test that has failed.
   std::optional<AliveAtPeak> alive = {};
   std::string name() const;  // scenario/size/rN/mode/schedule; "program under lagging"
 };

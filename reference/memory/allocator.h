@@ -64,7 +64,7 @@ class Allocator {
   void reset_peaks();
   Figure allocated, active, reserved, requested;
 
-  /// What is allocated, and what is active (and requested): now, and at the peak of each.
+  /// Accounts of allocated and of active (and requested) memory: now, and at the peak of each.
   const Account& allocated_now() const { return held_; }
   const Account& active_now() const { return kept_; }
   struct Peaks {

@@ -31,7 +31,7 @@ TEST(AllocatorProperties, OneBlockTakesWhatTheClosedFormSays) {
                           : size < 10 * kMiB ? 20 * kMiB
                                              : up(size, 2 * kMiB);
     RC_ASSERT(memory.reserved.current == reserved);
-    // What is left of a large segment stays with the block unless it is more than 1 MiB.
+    // The rest of a large segment stays with the block unless it is more than 1 MiB.
     const auto rest = reserved - size;
     const bool split = size <= kMiB ? rest >= 512 : rest > kMiB;
     RC_ASSERT(memory.allocated.current == (split ? size : reserved));
@@ -54,7 +54,7 @@ void in_order(const Allocator& memory) {
   }
 }
 
-// The same random program on a device that is done at once and on one that waits for the host.
+// Runs a random program on a device that is done at once and on one that waits for the host.
 TEST(AllocatorProperties, AnyProgramKeepsTheOrderOfTheFigures) {
   for_all(2000, [] {
     Allocator instant(true), lagging(false);

@@ -29,7 +29,7 @@ struct Both {
   std::int64_t bytes;
 };
 
-/// Of the virtual device, whose environment CMake sets.
+/// Placement of the virtual device, whose environment CMake sets.
 Placement placement() {
   const char* name = std::getenv("TIDEMARK_PLACEMENT");
   return placement_named(name ? name : "");

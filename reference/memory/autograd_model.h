@@ -62,7 +62,7 @@ class Autograd {
   explicit Autograd(Allocator& memory) : memory_(memory) {}
 
   Tensor make(const Amount& amount);
-  /// The same, which an account counts under another symbol than what is made in its size later.
+  /// Makes a tensor that accounts count under another symbol than tensors made in its size later.
   Tensor make(const Amount& amount, std::string_view counted_as);
   /// An operator's node, before its output is computed: it saves `saved`, and with these tensors
   /// the nodes that made them.

@@ -32,7 +32,7 @@ struct ShardedPrediction {
   std::vector<Call> calls;  // unshard, reshard, reduce, hook, backward, end of backward
 };
 
-/// How calls and moments name a unit.
+/// Name of a unit in calls and moments.
 std::string unit_name(std::size_t index);
 
 class ShardedPlan : protected Replay {

@@ -43,7 +43,7 @@ std::string prediction(const Verdict& a, const Verdict& b) {
   return fmt::format("the prediction changed: {} -> {}", said(before), said(expected_text(b)));
 }
 
-/// How far a prediction moved, relative to where it was.
+/// Change of a prediction, relative to its old value.
 double moved(const Verdict& a, const Verdict& b) {
   const double before = a.high.value_or(a.low.value_or(0)),
                now = b.high.value_or(b.low.value_or(0));

@@ -1,4 +1,4 @@
-// What a scenario's new peak has beyond the old one, by category of memory.
+// Parts of a scenario's new peak beyond the old one, by category of memory.
 #pragma once
 
 #include <vector>

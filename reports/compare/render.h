@@ -14,10 +14,10 @@ struct Side {
   const Report& report;
 };
 
-/// What changed, as one document of which text, Markdown and pages are renderings: how the runs
-/// were made differently, which is the cause; what the new peak of a program has beyond the old
-/// one, by kind, module and line, with the sum exact; then what got worse, what is missing, what
-/// got better and the rest. At most `most` lines of each.
+/// All changes, as one document of which text, Markdown and pages are renderings: the differences
+/// in how the runs were made, which are the cause; the parts of a program's new peak beyond the old
+/// one, by kind, module and line, with the sum exact; then the changes that are worse, missing,
+/// better, and the rest. At most `most` lines of each.
 std::vector<Section> changes(const Comparison& comparison, const Side& base, const Side& fresh,
                              std::size_t most);
 /// The first of these sections: the cause, and what the new peaks have beyond the old ones.

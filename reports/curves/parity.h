@@ -31,7 +31,7 @@ struct Divergence {
   bool holds = true;
 };
 
-/// How many representable numbers (of float32 with `single`) lie from a to b.
+/// Number of representable numbers (of float32 with `single`) from a to b.
 double ulps_between(double a, double b, bool single);
 Divergence compare_points(const CurvePoint& a, const CurvePoint& b, const ParityRule& rule);
 

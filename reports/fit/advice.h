@@ -1,4 +1,4 @@
-// What would help a program to fit a GPU, as `tidemark advise` and `tidemark fit --advise` say it.
+// Changes that would help a program to fit a GPU, for `tidemark advise` and `fit --advise`.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ std::string values_text(const FitValues& values);
 /// second alone where `from` is nullptr. Empty where nothing is known of what is alive.
 std::string grown_most(const FitRun* from, const FitRun& to);
 
-/// What is alive at the peak, the three largest kinds: "activations 47 %, gradients 20 %, ...".
+/// The three largest kinds of memory alive at the peak: "activations 47 %, gradients 20 %, ...".
 std::string kinds_text(const FitRun& run);
 
 /// A line for each GPU: the largest value, its peak, and what the next one needs.

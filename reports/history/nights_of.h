@@ -7,10 +7,10 @@
 
 namespace tidemark {
 
-/// Of each day before that of `report` the last run counts, of the last days kNights - 1. Empty
-/// where there is no history or it cannot be read: a page lacks its lines then.
+/// Reads the peaks of the last run of each day before that of `report`, of the last kNights - 1
+/// days. Empty where there is no history or it cannot be read: a page lacks its lines then.
 Nights nights_of(const std::filesystem::path& history, const Report& report);
-/// Of the history beside the folder of the report.
+/// Reads the peaks from the history beside the folder of the report.
 Nights nights_beside(const std::filesystem::path& folder, const Report& report);
 
 }  // namespace tidemark

@@ -146,8 +146,8 @@ TEST(CompareNumbers, AShardOfSmallElementsHasItsShareOfTheWhole) {
 
 TEST(CompareNumbers, SumsInAnotherOrderAreWithinTheModelAndTf32IsNot) {
   for (const std::size_t terms : {48U, 160U}) {
-    // What the cases allow a path of two products, the narrowest there is; and the widest that any
-    // has in the smoke suite.
+    // Tolerance of the cases for a path of two products, the narrowest there is; and the widest in
+    // the smoke suite.
     const double least = std::ldexp(2 * std::sqrt(static_cast<double>(terms)), -24);
     for (const double tolerance : {least, 5e-5}) {
       NumbersLog a = numbers_sample(), b = of_a_gpu();

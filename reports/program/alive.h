@@ -12,7 +12,7 @@
 
 namespace tidemark {
 
-/// What a process had not freed at its end.
+/// Memory that a process had not freed at its end.
 struct LeftAtEnd {
   std::string process;     // "rank0"
   std::int64_t bytes = 0;  // as requested

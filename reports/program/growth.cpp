@@ -155,7 +155,7 @@ struct Left {
   double rate() const { return a_step(bytes); }
   double filled_rate() const { return a_step(filled); }
 
-  /// Of one step that grows.
+  /// Mean over the steps that grow.
   std::int64_t mean(const std::vector<std::int64_t>& values) const {
     return std::llround(static_cast<double>(sum(values)) / static_cast<double>(grown.size()));
   }
@@ -256,7 +256,7 @@ Places larger_in(const MemoryPicture& picture, const Steps& steps) {
   return out;
 }
 
-/// Of a place that grows in each step: bytes and blocks of one of the steps that are alike.
+/// Divides the bytes and blocks of a place that grows in each step among the steps that are alike.
 void share(Left& left, const std::vector<std::int64_t>& numbers) {
   for (const std::size_t step : left.grown) {
     const std::int64_t steps = numbers[step + 1] - numbers[step];

@@ -11,7 +11,7 @@
 
 namespace tidemark {
 
-/// What every step of a program leaves behind on one device, or every n-th, in bytes as requested.
+/// Memory left behind on one device by every step of a program, or every n-th, as requested.
 struct StepGrowth {
   std::string where;  // the picture's
   std::size_t device = 0;
@@ -25,7 +25,7 @@ struct StepGrowth {
   std::int64_t filled = 0;           // bytes of the blocks, on average
   std::int64_t reserved = 0;         // at its highest in the last
   std::vector<Part> parts;           // of one, on average; those first that grow fastest
-  /// What holds most of each part in the program, where it is known.
+  /// The holder of most of each part in the program, where it is known.
   std::vector<Holder> holders;
   std::vector<std::string> often;  // of each part: "a step", "every 5th step", "in 9 of 40 steps"
   std::vector<bool> replaced;      // of each part: its blocks give way to larger ones

@@ -96,7 +96,7 @@ std::vector<Section> run_ahead_sections(const Report& report) {
   return out;
 }
 
-/// What was asked for and what was measured, a row each.
+/// Checks of the run, a row each: the measured and the expected value.
 Section checks_of(const Report& report) {
   Section out{"Checks", {}, {}, {{"where", "schedule", "check", "measured", "expected", "result"}}};
   for (const TrialRecord& trial : report.trials)

@@ -53,9 +53,9 @@ struct MemoryPicture {
 /// blocks do not sum to active, since the trace does not begin with the first allocation.
 MemoryPicture picture_of(const Snapshot& snapshot, const DeviceSummary& summary);
 
-/// The same with at most `most` moments (but at least three): the first, the last, and of every
-/// stretch of the others the one at which active is highest. Blocks that are alive at none of them
-/// are left out.
+/// Keeps at most `most` moments (but at least three): the first, the last, and of every stretch of
+/// the others the one at which active is highest. Blocks that are alive at none of them are left
+/// out.
 MemoryPicture thinned(MemoryPicture picture, std::size_t most);
 
 /// The sum of the blocks at each moment.

@@ -17,8 +17,8 @@ struct PictureBudget {
   std::size_t moments = 1 << 18;   // of a picture
 };
 
-/// What page/memory.js draws: the picture of every device under every schedule, equal ones once,
-/// the highest first. Columns are differences where they ascend. Where the budget does not hold all
+/// Data of page/memory.js: the picture of every device under every schedule, equal ones once, the
+/// highest first. Columns are differences where they ascend. Where the budget does not hold all
 /// moments, those of the other pictures become fewer first. `page`: the file that will hold it, in
 /// which links to lines of source lead to this machine's editor. Empty without a picture.
 nlohmann::ordered_json picture_data(const Report& report, const std::vector<HighestPeak>& peaks,

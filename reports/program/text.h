@@ -29,15 +29,15 @@ struct RunAhead {
   const TrialRecord* high = nullptr;  // with the highest
   std::vector<AlivePart> parts;       // they sum to the difference; the largest first
 };
-/// What `after` holds beyond `before`, by kind, module and line: the differences, which sum to that
-/// of the two peaks; the largest number of bytes first, whatever its sign.
+/// Differences of `after` from `before`, by kind, module and line, which sum to that of the two
+/// peaks; the largest number of bytes first, whatever its sign.
 std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& after);
 /// "peak of active under lagging: 1 GiB -> 1.5 GiB, +536,870,912 bytes", and a row for each of the
 /// first `most` of these differences; then how many more there are, and their sum. With a picture
 /// (page/waterfall.js). No rows without snapshots, and where nothing differs.
 Section difference(const TrialRecord& before, const TrialRecord& after, std::size_t most);
 
-/// The same for any peak: `parts` sum to the difference, the largest first.
+/// Shows the difference of any peak: `parts` sum to it, the largest first.
 Section waterfall(const std::string& peak, Bytes before, Bytes after,
                   const std::vector<AlivePart>& parts, std::size_t most);
 

@@ -1,4 +1,4 @@
-// What holds memory, as text: parts of a peak, an allocation that failed, memory without need.
+// Holders of memory, as text: parts of a peak, an allocation that failed, memory without need.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -56,7 +56,7 @@ class Search {
     return after != phases.begin() && moment < std::prev(after)->second;
   }
 
-  // What the program frees right after a backward, before it allocates again, it does not hold.
+  // True if the program frees next: memory freed right after a backward does not count as held.
   bool frees_next() const {
     const std::size_t next = walk_.place() + 1;
     return next < trace_.size() && (trace_[next].action == AllocatorAction::free_requested ||

@@ -29,7 +29,7 @@ constexpr Policy kPolicies[] = {{"record_stream", Role::baseline, 1, true, 1.0},
                                 {"no_reference", Role::control, 0, false, 1.0},
                                 {"unstash_before_wait", Role::control, 1, false, 1.0}};
 
-/// How many frees lie between a free and the device's being done with the block.
+/// Number of frees between a free and the device's being done with the block.
 std::size_t lag(const Policy& policy, const std::string& schedule) {
   if (!policy.records || schedule == "instant") return 0;
   return schedule == "calibrated" ? 5 : 1000;

@@ -29,7 +29,7 @@ struct Convolution {
   std::int64_t groups() const { return x.sizes[1] / w.sizes[1]; }
 };
 
-/// What is wrong with the shapes, in words; nothing if all is right.
+/// Returns the mistake in the shapes, in words; nothing if all is right.
 std::optional<std::string> mistake_in(const Convolution& c);
 /// True if the tensor cores of this GPU compute it: fp16 from 7.0 on, bf16 and TF32 from 8.0 on.
 bool on_tensor_cores(const Convolution& c, int capability);

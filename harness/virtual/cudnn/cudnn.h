@@ -43,7 +43,7 @@ int capability();
 
 /// Keeps the text for cudnnGetLastErrorString and gives the status back.
 Status fail(Status status, const std::string& text);
-/// The same for a call that a GPU would answer and the platform does not.
+/// Like fail(), and notes the refusal of a call that a GPU would answer.
 Status refuse(Status status, const std::string& text);
 
 /// One operation on the handle's stream.

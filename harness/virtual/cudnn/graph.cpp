@@ -48,7 +48,7 @@ bool is_convolution(int kind) {
   return kind >= convolution_forward && kind <= convolution_backward_data;
 }
 
-/// What a graph does, as far as engines depend on it.
+/// Work of a graph, as far as engines depend on it.
 struct Work {
   enum { convolution, attention, norm } what;
   std::optional<Convolution> convolution_ = {};

@@ -20,7 +20,7 @@ std::size_t size_of(RecordKind kind);
 /// Records that belong together: a call, the ids that the profiler has pushed for it, and what it
 /// has put onto the device.
 using Group = std::vector<std::byte>;
-/// Of these kinds alone. `left_out`: numbers of functions of the runtime and of the driver.
+/// Groups of these kinds alone. `left_out`: numbers of functions of the runtime and of the driver.
 std::vector<Group> groups_of(const device::Activities& activities, const Kinds& kinds,
                              const std::vector<std::uint32_t> (&left_out)[3]);
 

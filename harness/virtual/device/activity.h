@@ -15,7 +15,7 @@
 #pragma GCC visibility push(default)
 namespace tidemark::device {
 
-/// What is recorded, as bits.
+/// Kinds of entries that are recorded, as bits.
 enum Profiled : std::uint32_t {
   kProfileCalls = 1,       // of the runtime and the driver
   kProfileOperations = 2,  // kernels, copies, memsets, waits
@@ -38,7 +38,7 @@ struct ProfiledCall {
   std::array<std::uint64_t, kMarks> marks{};  // ids that the profiler has pushed, by kind
 };
 
-/// What an operation is, beyond its time.
+/// Description of an operation, without its time.
 struct Work {
   /// wait: of the host. record, stream_wait: of an event, whose number is `value`.
   enum class Type : std::uint8_t { unnamed, kernel, copy, fill, wait, record, stream_wait };
@@ -80,9 +80,9 @@ struct Profiler {
 };
 /// Its functions, which stay for the life of the process.
 void set_profiler(const Profiler& profiler);
-/// What was recorded since the last time.
+/// Takes the entries recorded since the last call.
 Activities take_activities();
-/// What was recorded and not taken, for as long as `look` runs.
+/// Shows `look` the operations from index `from` on, valid during the call; takes none.
 void look_at_operations(std::size_t from, void (*look)(const ProfiledOperation&, void*), void*);
 /// The operations from now on belong to a new window.
 void begin_profile_window();

@@ -29,7 +29,7 @@ class ByteSet {
   void add(std::uintptr_t begin, std::uintptr_t end);
   void remove(std::uintptr_t begin, std::uintptr_t end);
   bool covers(std::uintptr_t begin, std::uintptr_t end) const;
-  /// What of [begin, end) is in the set.
+  /// Parts of [begin, end) that are in the set, in ascending order.
   std::vector<Range> within(std::uintptr_t begin, std::uintptr_t end) const;
   std::uint64_t bytes() const { return bytes_; }
   /// End by begin.

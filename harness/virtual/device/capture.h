@@ -54,11 +54,11 @@ struct Capture {
 
 /// The operation becomes a node of the stream's capture.
 cudaError_t capture(Stream& s, Node node);
-/// What a call answers that CUDA counts as unsafe while a capture binds this thread (it waits,
-/// allocates or asks): cudaSuccess where none does. `s`: the stream that it is about, or null.
+/// Error of a call that CUDA counts as unsafe while a capture binds this thread (it waits,
+/// allocates or asks); cudaSuccess where no capture does. `s`: the stream of the call, or null.
 cudaError_t unsafe_in_capture(const Stream* s);
-/// The same for work on the legacy default stream, which captured blocking streams would have to
-/// wait for.
+/// Error of work on the legacy default stream if captured blocking streams would have to wait for
+/// it, else cudaSuccess.
 cudaError_t implicit_in_capture(const Stream& s);
 /// True if a capture is under way on the device (any: -1); all of these become invalid.
 bool invalidate_captures(int device);

@@ -80,12 +80,12 @@ int tidemark_device_waits_for_watchdog(const void* address, size_t bytes);
 /// CUDA graphs: whether any capture is under way, whether this stream (a cudaStream_t) is captured.
 int tidemark_device_captures_under_way(void);
 int tidemark_device_is_capturing(void* stream);
-/// Where the calling thread's operator (tidemark_device_begin_operator) was captured into a graph:
-/// what it does to data when the graph is launched, 0 on success. `destroy` frees `data` in the
+/// Adds an effect on data to the calling thread's operator (tidemark_device_begin_operator) that a
+/// graph captured: launches of the graph call `run` (0 on success). `destroy` frees `data` in the
 /// end. Returns 1, or 0 where nothing was captured (and `data` is still the caller's).
 int tidemark_device_capture_effect(int (*run)(void*), void* data, void (*destroy)(void*));
-/// What a kernel does to data that polls until none of these `count` words of 4 bytes in device
-/// memory is 0: `run` (0 on success) is called then, on any thread. What comes later in the stream
+/// Adds the effect on data of a kernel that polls until none of these `count` words of 4 bytes in
+/// device memory is 0: `run` (0 on success) is called then, on any thread. Later work in the stream
 /// (a cudaStream_t) waits for that, and other streams do not. `destroy` frees `data` in the end.
 /// The time of the kernel stays that of its launch. After one and a half times TIDEMARK_TIMEOUT the
 /// context is broken with cudaErrorLaunchTimeout, and a line on stderr names the kernel.
@@ -117,8 +117,8 @@ size_t tidemark_device_describe(char* text, size_t size);
 /// charged real work inside. Nests; the outermost counts.
 void tidemark_device_begin_operator(const char* name);
 void tidemark_device_end_operator(uint64_t bytes);
-/// How many operations (kernels, copies, memsets, collectives) this thread has put into streams
-/// since the outermost bracket began.
+/// Number of operations (kernels, copies, memsets, collectives) that this thread has put into
+/// streams since the outermost bracket began.
 uint64_t tidemark_device_operations_inside(void);
 
 /// A record of everything enqueued, and of waits: 1 starts (and empties), 0 stops.
@@ -139,7 +139,7 @@ struct tidemark_span {
   int64_t enqueued, begin, end;
   uint64_t place;  // among the operations of its stream, from 1; 0: a wait
 };
-/// How many there are; writes up to `size` of them.
+/// Returns the number of entries; writes up to `size` of them.
 size_t tidemark_device_spans(struct tidemark_span* spans, size_t size);
 /// Writes the name of a stream (a cudaStream_t, or its number in a trace): "default stream",
 /// "stream 1", numbered in the order of first use since reset_clock. Returns its length; writes up

@@ -181,7 +181,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   if (to_host && !data_moves() && !all_known && !known && !accepts_unknown())
     return refuse_read(bytes);
 
-  // What it does to data, also at each launch of a graph.
+  // Effect of the copy on data, also at each launch of a graph.
   const auto act = [=, moves = on_host || data_moves()] {
     if (moves || (to_host && follows && rows_known(to, from, shape))) {
       move(to, from, shape);

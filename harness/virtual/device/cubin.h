@@ -21,7 +21,7 @@ struct CompiledKernel {
   std::optional<std::vector<std::size_t>> parameters;
 };
 
-/// What stands there, aligned or not.
+/// Reads the value at `from`, aligned or not.
 template <class T>
 T value_at(const char* from) {
   T value;

@@ -27,7 +27,7 @@ inline const auto kNoStream = reinterpret_cast<StreamHandle>(~std::uintptr_t{0})
 /// puts nothing into one.
 void defer(StreamHandle stream, std::function<bool()> step);
 
-/// The same, in a queue of its own: calls of this thread after it wait only where `stream` does.
+/// Defers the step in a queue of its own: later calls of this thread wait only where `stream` does.
 void defer_apart(StreamHandle stream, std::function<bool()> step);
 
 /// Waits until no step is left, of any thread.
@@ -48,7 +48,7 @@ bool is_held(StreamHandle stream);
 
 namespace tidemark::device {
 
-/// How many steps are left, of all threads.
+/// Number of steps left, of all threads.
 inline std::atomic<std::size_t> steps_left{0};
 /// True if the thread carries a step out; and the operator in which that was called.
 bool carries_step_out();

@@ -1,6 +1,6 @@
-// The same program leaves the same trace and gets the same addresses and handles, whatever the
-// address space looks like: this binary runs itself with and without randomisation and compares
-// what it writes.
+// A program leaves the same trace and gets the same addresses and handles in every run, whatever
+// the address space looks like: this binary runs itself with and without randomisation and compares
+// the texts that it writes.
 #include <unistd.h>
 
 #include <cstdio>
@@ -72,7 +72,7 @@ std::string program(const char* name) {
 
 constexpr const char* kFile = "TIDEMARK_TEST_FILE";
 
-/// What the test below writes in a process of its own.
+/// Returns the text that the test below writes in a process of its own.
 std::string run_self(const std::string& prefix = "") {
   const std::string path = testing::TempDir() + "tidemark_determinism_test";
   const std::string self = "/proc/" + std::to_string(getpid()) + "/exe > /dev/null";

@@ -151,12 +151,12 @@ struct Locked {
   std::unique_lock<std::mutex> lock;
 };
 inline Locked locked_at_once() { return {engine(), std::unique_lock(engine().mutex)}; }
-/// The same after all calls before this one have been carried out (deferred.h).
+/// Locks the engine after all calls before this one have been carried out (deferred.h).
 inline Locked locked() {
   settle_if_deferring();
   return locked_at_once();
 }
-/// The same for a call that puts nothing into a stream: not without end (deferred.h).
+/// Locks the engine for a call that puts nothing into a stream; the wait has an end (deferred.h).
 inline Locked locked_for_host() {
   settle_if_deferring(kNoStream);
   return locked_at_once();

@@ -40,7 +40,7 @@ Handle handle_in(const char* variable) {
   return handle;
 }
 
-/// What the other process does, and the line that it prints.
+/// Steps of the other process, and the line that it prints.
 void open_and_write() {
   tidemark_device_set_data(std::atoi(std::getenv("IPC_DATA")));
   size_t left = 0, total = 0, now = 0;

@@ -118,10 +118,10 @@ bool add_words(const void* place, std::size_t bytes, Words& words) {
   return !read.empty();
 }
 
-// Where the code does not say how many arguments a launch has, and how long they are, what stands
-// behind the arguments is looked at as well: that forgets too much rather than too little. A
-// kernel's arguments have at most 4 KiB (32,764 bytes from compute capability 7.0 on, of which
-// nothing here has made use).
+// If the code does not say how many arguments a launch has, and how long they are, the words behind
+// the arguments are looked at as well: that forgets too much rather than too little. A kernel's
+// arguments have at most 4 KiB (32,764 bytes from compute capability 7.0 on, of which nothing here
+// has made use).
 Words words_of(void** arguments) {
   constexpr std::size_t kMostArguments = 64, kMostBytes = 4096;
   std::array<void*, kMostArguments> places{};

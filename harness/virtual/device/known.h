@@ -38,7 +38,7 @@ void forget(const Blocks& blocks);
 /// Nothing that this process shares with others is known any more: a kernel of the program's own
 /// may write to others by addresses that it reads.
 void distrust_shared();
-/// The same for an operation with arguments that are not looked at: nothing is known any more.
+/// Forgets all known bytes, for an operation with arguments that are not looked at.
 void forget_all(std::string_view operation);
 
 }  // namespace tidemark::device

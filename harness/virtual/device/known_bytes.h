@@ -16,13 +16,12 @@ class KnownBytes {
   void add(std::uintptr_t begin, std::uintptr_t end);
   void remove(std::uintptr_t begin, std::uintptr_t end);
   bool covers(std::uintptr_t begin, std::uintptr_t end) const;
-  /// What of [begin, end) is in the set.
+  /// Parts of [begin, end) that are in the set, in ascending order.
   std::vector<ByteSet::Range> within(std::uintptr_t begin, std::uintptr_t end) const;
-  /// Of this process alone.
+  /// Number of known bytes that are not shared.
   std::uint64_t bytes() const { return own_.bytes(); }
 
-  /// What is known of the range at present is known to all that share it. False: the system
-  /// refuses.
+  /// Shares the range; its known bytes are known to all that share it. False: the system refuses.
   bool share(std::uintptr_t begin, std::size_t bytes, int file, std::uint64_t place);
   /// Nothing of the range is known here any more; in the file it stays.
   void unshare(std::uintptr_t begin);

@@ -1,4 +1,4 @@
-// How long this process waits for another one that does not come.
+// Longest waits of this process for another one that does not come.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,11 @@ inline std::chrono::duration<double> patience() {
   return std::chrono::duration<double>(seconds > 0 ? seconds : 300);
 }
 
-/// The same for a wait that goes on without its partners after a while, or that the program has
-/// bounded: ranks compute on a CPU here, and a partner that is slow, or compiles, is not one that
-/// does not come.
+/// Least patience of a wait that goes on without its partners after a while, or that the program
+/// has bounded: ranks compute on a CPU here, and a partner that is slow, or compiles, still comes.
 inline constexpr std::chrono::seconds kSlowPartner{15};
 
-/// The same for a wait on the device: the time-out of the partners comes first, and says more.
+/// Patience of a wait on the device: the time-out of the partners comes first, and says more.
 inline std::chrono::duration<double> patience_of_device() { return 1.5 * patience(); }
 
 }  // namespace tidemark::device

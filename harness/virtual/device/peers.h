@@ -9,7 +9,7 @@ namespace tidemark::device {
 
 /// As the GPU's profile says; no device is its own peer.
 cudaError_t can_access_peer(int* can, int device, int peer);
-/// Of the current device. Errors are those of cudaDeviceEnablePeerAccess and its counterpart.
+/// Access of the current device. Errors: those of cudaDeviceEnablePeerAccess and its counterpart.
 cudaError_t enable_peer(int peer, unsigned flags);
 cudaError_t disable_peer(int peer);
 /// A cudaDeviceP2PAttr, which has the number of the driver's CUdevice_P2PAttribute.

@@ -20,7 +20,7 @@ class Placement {
   /// The address of a new allocation, or 0 where no range is long enough.
   virtual std::uintptr_t take(std::size_t bytes) = 0;
   virtual void give(std::uintptr_t begin, std::size_t bytes) = 0;
-  /// What the driver takes memory of its own for. A kernel has its mangled name.
+  /// A launch or use for which the driver takes memory of its own. A kernel has its mangled name.
   virtual void launched(std::string_view) {}
   enum class Library { handle, bf16_product };  // of cuBLAS
   virtual void used(Library) {}

@@ -61,7 +61,7 @@ cudaError_t with_pool(cudaMemPool_t pool, Body body) {
   return p ? body(*p) : cudaErrorInvalidValue;
 }
 
-/// What an attribute reads and sets; nothing where there is no such attribute.
+/// Value that an attribute reads and sets; all null where there is no such attribute.
 struct Attribute {
   int* flag = nullptr;
   std::uint64_t* bytes = nullptr;

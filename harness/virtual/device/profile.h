@@ -19,7 +19,7 @@ struct Profile {
   int multiprocessors = 0;
 
   std::size_t memory_bytes = 0;
-  // What lies outside PyTorch's allocator: the most that is known of such GPUs; 0: not known.
+  // Memory outside PyTorch's allocator: the most that is known of such GPUs; 0: not known.
   std::int64_t context_bytes = 0, nccl_bytes = 0;
   double memory_gbps = 0;             // GB/s, read + write together
   std::array<double, 8> tflops = {};  // dense, by Number

@@ -232,7 +232,7 @@ void tidemark_races_end_operator(const tidemark_access* accesses, size_t count) 
   if (frame.depth == 0 || --frame.depth > 0 || !is_on() || ignored || frame.touched.empty()) return;
   auto [e, lock] = locked();
   Detector& d = detector();
-  // What the operator reads comes first, so that its own writes do not hide whose data it reads.
+  // Reads of the operator come first, so that its own writes do not hide whose data it reads.
   for (const bool write : {false, true}) {
     for (const tidemark_access& a : std::span(accesses, count)) {
       if ((a.write != 0) != write) continue;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kTable = 2 * kFilePart;
 
-// Of the files of a process that has ended, none is there, even before its parent has asked for it.
+// A process that has ended has no files there, even before its parent has asked for it.
 std::string path_of(std::int32_t process, int file) {
   return "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
 }

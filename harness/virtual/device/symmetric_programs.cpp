@@ -173,7 +173,7 @@ struct Reduction {
     return r;
   }
   std::uint64_t bytes() const { return count * in.element; }
-  /// What moves between this rank and the others if each of them gives (or gets) its part.
+  /// Bytes that move between this rank and the others if each of them gives (or gets) its part.
   std::uint64_t bytes_of_parts() const { return bytes() * (group.size() - 1) / group.size(); }
   /// The part of each rank, in elements: the last one may be shorter.
   std::size_t share(std::size_t unit) const {

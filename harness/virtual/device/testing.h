@@ -46,7 +46,7 @@ inline cudaError_t launch(const char* function, void** arguments = nullptr) {
   return cudaLaunchKernel(function, dim3(1), dim3(1), arguments, 0, nullptr);
 }
 
-/// What `call` writes to stderr.
+/// Returns the text that `call` writes to stderr.
 template <class Call>
 std::string said(Call call) {
   ::testing::internal::CaptureStderr();
@@ -60,7 +60,7 @@ inline void run(cudaStream_t stream, Ns duration, std::string_view name = "work"
   end_collective(stream, name, start, start + duration);
 }
 
-/// What was enqueued since the trace has begun, without waits.
+/// Returns the entries of the trace so far, without waits.
 inline std::vector<tidemark_span> traced() {
   std::vector<tidemark_span> spans(tidemark_device_spans(nullptr, 0));
   spans.resize(tidemark_device_spans(spans.data(), spans.size()));
@@ -68,7 +68,7 @@ inline std::vector<tidemark_span> traced() {
   return spans;
 }
 
-/// What a function of plain C says that writes a text of up to `size` and returns its whole length.
+/// Returns the text of a C function that writes up to `size` bytes and returns the whole length.
 inline std::string text_of(std::size_t (*read)(char* text, std::size_t size)) {
   std::string text(read(nullptr, 0) + 1, '\0');
   text.resize(read(text.data(), text.size()));

@@ -78,8 +78,8 @@ Watchdog::~Watchdog() {
 
 enum class Role { unknown, watchdog, heartbeat, other };
 thread_local Role role = Role::unknown;
-// How far the clocks of this thread are ahead when they are next read. PyTorch's wheels wait for a
-// point of the steady clock on the system clock, and sleep again where the steady one is not there.
+// Lead of this thread's clocks when they are next read. PyTorch's wheels wait for a point of the
+// steady clock on the system clock, and sleep again where the steady one is not there.
 thread_local Ns ahead = 0;
 
 Watchdog* this_watchdog() {
@@ -205,7 +205,7 @@ void note_memory_of_work(Engine& e, Stream& s, const void* address) {
 
 void let_watchdogs_look() {
   Watchdogs& w = watchdogs();
-  // What this thread is must be known before it waits with the lock held.
+  // The role of this thread must be known before it waits with the lock held.
   if (w.count == 0 || this_watchdog()) return;
   settle_for_a_while();
   std::uint64_t news = 0;

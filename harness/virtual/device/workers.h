@@ -1,6 +1,6 @@
 // Worker threads of autograd's engine. A backward is over for the thread that has called it when
 // the last node has run; the worker lets go of that node, and of what it has saved, a moment later.
-// How much memory is alive then must not depend on the load of the machine, so the caller waits
+// The memory that is alive then must not depend on the load of the machine, so the caller waits
 // until no worker has anything to do.
 #pragma once
 

@@ -14,7 +14,7 @@
 
 namespace tidemark::nccl {
 
-/// The same in every version of this library. All bytes zero: no address.
+/// Has the same layout in every version of this library. All bytes zero: no address.
 struct Address {
   std::uint64_t random = 0;  // with the process id, the name of the local socket
   std::uint64_t host = 0;    // the same where processes share kernel and network namespace

@@ -62,7 +62,7 @@ void stand_in(const Operation& op) {
 
 }  // namespace tidemark::nccl
 
-/// How often this process's own values have stood for those of absent partners.
+/// Number of times that this process's own values have stood for those of absent partners.
 extern "C" [[gnu::visibility("default")]] std::uint64_t tidemark_nccl_stood_in() {
   return tidemark::nccl::stood_in;
 }

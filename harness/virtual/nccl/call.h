@@ -24,7 +24,7 @@ enum class Function : std::uint8_t {
   shrink,
 };
 
-/// How elements are combined. The values of the built-in operations are NCCL's.
+/// Operation that combines elements. The values of the built-in ones are NCCL's.
 enum class Reduction : std::uint8_t { sum, prod, max, min, avg, premul_sum, none };
 
 struct Call {

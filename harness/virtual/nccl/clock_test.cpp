@@ -36,7 +36,7 @@ class Clock : public World {
       result = std::max<Ns>(result, std::stoll(one));
     return result;
   }
-  /// What a share of `bytes` takes on the slowest link of the world, with `hops` latencies.
+  /// Duration of a share of `bytes` on the slowest link of the world, with `hops` latencies.
   Ns ring(double bytes, Ns hops) const {
     bool one_node = size_ <= links_.ranks_per_node;
     double rate = one_node ? links_.nvlink_gbps : links_.network_gbps;

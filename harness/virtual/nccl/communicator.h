@@ -20,7 +20,7 @@ struct PreMultiplied {
   const void* device = nullptr;  // or where it will be when the collective runs
 };
 
-/// Where the ranks of a communicator are, by rank.
+/// Processes and nodes of a communicator's ranks, by rank.
 struct Members {
   std::vector<int> processes;  // numbers on the network
   std::vector<int> places;     // among the nodes (place.h)

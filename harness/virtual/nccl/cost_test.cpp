@@ -15,7 +15,7 @@ std::vector<int> places(int n) {
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
-// Of `count` bytes; rank 0 is the root.
+// Duration with `count` bytes; rank 0 is the root.
 Ns cost(Function function, std::uint64_t count, const std::vector<int>& places) {
   return collective_cost({.function = function, .root = 0, .count = count}, places, links);
 }

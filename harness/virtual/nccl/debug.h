@@ -8,7 +8,7 @@
 
 namespace tidemark::nccl {
 
-/// Of NCCL's subsystems those that there is something to say about.
+/// NCCL's subsystems with messages here.
 enum class Subsystem { init, coll };
 enum class Level { none, version, warn, info };
 

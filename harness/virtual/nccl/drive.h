@@ -19,7 +19,7 @@ void post(std::vector<Exchange>& exchanges);
 /// Posts them and takes them on until all are done. Throws Failure after mark_failed.
 void drive(std::vector<Exchange>& exchanges);
 
-/// What is to be done after the whole group (Operation::finish).
+/// Calls Operation::finish of each exchange; the whole group has completed.
 void finish(const std::vector<Exchange>& exchanges);
 
 /// Ranks that wait for this one on one of these communicators need not wait for the time-out.

@@ -142,7 +142,7 @@ void Exchange::compare_message() const {
   throw Failure(ncclInvalidUsage, text);
 }
 
-// The same on all ranks: the first rank that differs from the lowest one.
+// All ranks name the same one: the first rank that differs from the lowest.
 void Exchange::compare() const {
   const Message* first = nullptr;
   for (const MessagePtr& part : parts_) {

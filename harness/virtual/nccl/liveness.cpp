@@ -19,8 +19,8 @@ using Seconds = std::chrono::duration<double>;
 
 // Over TCP every question is a connection that the partner accepts and closes.
 constexpr Seconds local_interval{0.1}, tcp_interval{1};
-// What a process had sent when it ended still lies in the kernel, or is on its way: the receiving
-// thread reads it meanwhile.
+// Messages of a process that has ended may still lie in the kernel, or be on their way: the
+// receiving thread reads them meanwhile.
 constexpr Seconds grace{1};
 
 // TCP sends its first segment at 0, 1, 3, 7, 15 and 31 s (RFC 6298: one second, doubled each time).

@@ -30,8 +30,8 @@ Address address_in(const Payload& introduction) {
   return address;
 }
 
-// What a greeting shows to the creator of the id. The local socket has no key, and another user of
-// the host shall not make this process connect anywhere.
+// Word that a greeting shows to the creator of the id. The local socket has no key, and another
+// user of the host shall not make this process connect anywhere.
 std::int64_t word_of(const Address& creator) {
   std::int64_t word = 0;
   std::memcpy(&word, creator.key.data(), sizeof word);
@@ -96,7 +96,7 @@ int Network::greet(const Header& hello, const std::string& text, const ncclUniqu
     return here;
   }
   const int process = number_of(unique.creator);
-  // Where the ranks cannot meet, this tells the creator so.
+  // If the ranks cannot meet, this tells the creator so.
   send_locked(process, greeting, introduction);
   if (const std::string why = obstacle(own_, unique.creator); !why.empty())
     fail(ncclSystemError, "{}", why);

@@ -48,7 +48,7 @@ class Network {
   std::string other_version(const CommId& comm) const;
   /// "process 12", with its host where that is another than `seen_from`'s.
   std::string name_of(int process, int seen_from = here) const;
-  /// Where ranks of other hosts find the process, for a message about those that did not.
+  /// Text of the process's address for other hosts, for a message about ranks that did not arrive.
   std::string place_of(int process) const;
   /// Waits until partners that live have what was sent. Nothing is sent from then on.
   void close();

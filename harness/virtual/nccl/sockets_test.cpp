@@ -34,8 +34,8 @@ class Sockets : public ::testing::Test {
   Shared& shared_ = *new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared;
 
-  /// How the process of every rank ended: its exit code, or minus a signal. Each is a child that
-  /// runs `body`, and its code is 0 if no expectation failed.
+  /// Runs `body` in a child process for each rank. Returns their exit codes, or minus a signal; a
+  /// code is 0 if no expectation failed.
   std::vector<int> run(int ranks, const std::function<void(int)>& body) {
     std::vector<pid_t> children;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -57,7 +57,7 @@ class Sockets : public ::testing::Test {
     return codes;
   }
 
-  /// The same where all of them have to succeed.
+  /// Runs `body` for each rank; all of them have to succeed.
   void all_succeed(int ranks, const std::function<void(int)>& body) {
     EXPECT_EQ(run(ranks, body), std::vector<int>(static_cast<std::size_t>(ranks), 0));
   }

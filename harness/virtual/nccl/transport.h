@@ -17,7 +17,7 @@ void carry_out(const std::vector<Operation>& operations);
 /// Returns once nothing that was called on the communicator is still to be done.
 void settle(ncclComm& comm);
 
-/// How long the operations of a group would take, us.
+/// Estimated duration of the operations of a group, us.
 double estimate(const std::vector<Operation>& operations);
 
 /// True if the operation moves bytes; else it only takes its time. In mode known it does where its

@@ -11,7 +11,7 @@
 
 namespace tidemark::nccl {
 
-/// The same in every version of this library.
+/// Has the same layout in every version of this library.
 struct UniqueId {
   std::array<char, 8> magic;
   Version version;  // of the creator

@@ -12,8 +12,7 @@ bool declared_alone();
 /// errors.
 bool waits_in_call();
 
-/// How long anything waits for another rank: TIDEMARK_TIMEOUT in seconds (fractions allowed), 300
-/// without it.
+/// Longest wait for another rank: TIDEMARK_TIMEOUT in seconds (fractions allowed), 300 without it.
 std::chrono::duration<double> time_limit();
 
 class Waiting {

@@ -58,7 +58,7 @@ std::string uuid_of(std::uintptr_t number) {
   return "GPU-" + text;
 }
 
-/// What is wrong before a call does anything; `pointers` are all needed.
+/// Returns the error of a call before the call does anything; `pointers` are all needed.
 nvmlReturn_t check(std::initializer_list<const void*> pointers) {
   if (nvml_users == 0) return NVML_ERROR_UNINITIALIZED;
   return std::ranges::count(pointers, nullptr) > 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
@@ -198,7 +198,7 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* mhz) 
   });
 }
 
-// What a GPU without work says: nothing is used, drawn or warm. The clocks are the highest.
+// Answers of a GPU without work: nothing is used, drawn or warm. The clocks are the highest.
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t d, int type, unsigned* mhz) {
   return nvmlDeviceGetMaxClockInfo(d, type, mhz);
 }
@@ -220,7 +220,7 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, int sensor, unsigned* cels
 }
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t d, int* state) { return zero(d, state); }
 
-// What the profile does not say.
+// Figures that the profile does not have.
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t d, unsigned* percent) {
   return ask(d, percent, [](int) { return NVML_ERROR_NOT_SUPPORTED; });
 }

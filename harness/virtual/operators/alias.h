@@ -21,8 +21,8 @@ bool has_parts(const at::Tensor& tensor);
 /// Its indices and values, or its buffer.
 std::vector<at::Tensor> parts_of(const at::Tensor& tensor);
 
-/// The same sizes, strides, offset, conj and neg bits, wrapped-number flag. CPU tensors and
-/// undefined ones come back.
+/// Returns an alias with the tensor's sizes, strides, offset, conj and neg bits and wrapped-number
+/// flag. CPU tensors and undefined ones come back.
 at::Tensor host_alias(const at::Tensor& tensor);
 /// Tensors, lists and optional lists of them aliased; a CUDA device becomes the CPU; all else as it
 /// is.
@@ -31,7 +31,7 @@ c10::IValue host_alias(const c10::IValue& value);
 /// Writes a CPU result into a device output. Throws when sizes differ; `what` names the operator.
 void store(const at::Tensor& output, const at::Tensor& result, const std::string& what);
 
-/// The same for a tensor or a list of them; anything else stays as it is.
+/// Writes a tensor or a list of them; anything else stays as it is.
 void store(const c10::IValue& output, const c10::IValue& result, const std::string& what);
 
 /// Until `use` says false; tensors, lists and optional lists of them, the defined ones.

@@ -146,7 +146,7 @@ class KnownKernel {
     {
       std::optional<SuspendData> suspended;
       if (of_pytorch_ && !to_host) suspended.emplace();
-      // What it reads back is answered.
+      // Values that the operator reads back are answered.
       const Frame frame{signature_, arguments, true, product.has_value()};
       Inside inside(counts_ || computes || product ? &frame : nullptr);
       call.run(original_);
@@ -173,7 +173,7 @@ class KnownKernel {
     if (policy_) policy_(signature_, arguments, call.values(signature_.returns));
   }
 
-  // What a graph writes is as it was until it is launched.
+  // Memory that a graph writes stays as it was until the graph is launched.
   void record(const Invocation& call, const std::vector<c10::IValue>& arguments,
               std::optional<CapturedRandom> random, bool computes) const {
     const std::vector<c10::IValue> outputs = call.values(signature_.returns);

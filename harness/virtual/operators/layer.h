@@ -12,8 +12,8 @@
 //   known   math where all that an operator reads is known and its results are small; else as in
 //           cost, its results are unknown, and what the host reads of them is a policy
 //
-// Where race detection is on when a mode is entered (../race/control.h), every operator says what
-// it reads and writes.
+// If race detection is on when a mode is entered (../race/control.h), every operator reports its
+// reads and writes.
 //
 // `math` allocates on the device exactly what `shapes` does. Install from one thread, while no
 // operator runs.

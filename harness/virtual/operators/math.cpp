@@ -145,7 +145,7 @@ class MathKernel {
            !value.isOptionalTensorList();
   }
 
-  // What the outer operator's own CPU kernel will do, once.
+  // True if the call writes to an argument of the outer operator, whose CPU kernel does so once.
   bool changes_argument(const Invocation& call) const {
     const c10::IValue* arguments = call.last(signature_.arguments);
     for (std::size_t i = 0; i < signature_.arguments; ++i)
@@ -304,8 +304,8 @@ Kernel read_value_kernel(const c10::OperatorHandle& op, Original original) {
   });
 }
 
-// Where its host code is made of PyTorch's operators, these compute; a kernel of its own is refused
-// when it is launched.
+// If the operator's host code is made of PyTorch's operators, these compute; a kernel of its own is
+// refused when it is launched.
 Kernel foreign_kernel(const c10::OperatorHandle& op, Original original) {
   return boxed([name = c10::toString(op.operator_name()),
                 original = std::move(original)](const Invocation& call) {

@@ -67,7 +67,7 @@ void divide(HostCall& call) {
   call_cpu_kernel(call.op, call.stack);
 }
 
-/// What an operator has written into wider copies of its arguments, back into these.
+/// Copies values that an operator has written into wider copies of its arguments back into them.
 void copy_written(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments,
                   const torch::jit::Stack& wide) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -283,7 +283,7 @@ std::int64_t count_on_host(const c10::OperatorHandle& op, torch::jit::Stack stac
   if (name == "aten::embedding_renorm_")
     return std::get<0>(at::_unique2(stack[1].toTensor())).size(0);
   const at::Tensor self = stack[0].toTensor();
-  // Of booleans CUDA counts those that are true.
+  // CUDA counts the booleans that are true.
   if (name.starts_with("aten::_unique") && self.scalar_type() == at::kBool)
     return at::count_nonzero(self).item<std::int64_t>();
   std::int64_t dim = name.starts_with("aten::unique_dim") ? stack[1].toInt() : 0;

@@ -27,7 +27,7 @@ using HostKernel = std::function<void(HostCall&)>;
 HostKernel composition(const std::string& name);
 /// Runs the operator's own CPU kernel on the stack.
 void run_cpu_kernel(HostCall& call);
-/// The same with tensors of half precision in float; the results are rounded once.
+/// Runs the kernel with tensors of half precision in float; the results are rounded once.
 void run_cpu_kernel_in_float(HostCall& call);
 /// Runs `compose`, or the CPU kernel where it is empty; of nested tensors nested_kernel.
 void run_host_kernel(HostCall& call, const HostKernel& compose);

@@ -127,7 +127,7 @@ void multinomial(const Signature& signature, const Values& arguments, const Valu
   balanced(outputs[0].toTensor(), arguments[0].toTensor().size(-1), -1, signature.name);
 }
 
-// How many of the bools of a row are true: the part that TIDEMARK_SIZES says.
+// Number of true bools in a row: the part that TIDEMARK_SIZES says.
 void count(const Signature& signature, const Values& arguments, const Values& outputs) {
   const at::Tensor self = arguments[0].toTensor(), output = outputs[0].toTensor();
   if (self.scalar_type() != at::kBool || output.numel() == 0) return;

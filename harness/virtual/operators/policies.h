@@ -23,8 +23,8 @@ using Policy = void (*)(const Signature& signature, const std::vector<c10::IValu
                         const std::vector<c10::IValue>& outputs);
 Policy policy(const std::string& name);
 
-/// How many of `elements` unknown elements are chosen (TIDEMARK_SIZES=50%); empty if TIDEMARK_SIZES
-/// gives no part.
+/// Number of elements chosen of `elements` unknown ones (TIDEMARK_SIZES=50%); empty if
+/// TIDEMARK_SIZES gives no part.
 std::optional<std::int64_t> chosen_of(std::int64_t elements);
 /// Reads TIDEMARK_SIZES: "balanced", "N%", or both with a comma. Throws std::runtime_error.
 void read_sizes();

@@ -26,8 +26,8 @@ at::Tensor in_float(const at::Tensor& rows) {
       .reshape({rows.size(0), -1});
 }
 
-/// How many elements of a row have one scale: 32 with scales of 8 bits of exponent (MXFP8, MXFP4),
-/// 16 of 4-bit floats with scales in e4m3 (NVFP4). 0: the scales are no such ones.
+/// Number of elements of a row with one scale: 32 with scales of 8 bits of exponent (MXFP8, MXFP4),
+/// 16 of 4-bit floats with scales in e4m3 (NVFP4). 0: the scales are of another kind.
 std::int64_t block_of(const at::Tensor& rows, const at::Tensor& scale) {
   if (is_type(scale, "Float8_e8m0fnu")) return 32;
   return is_4_bit(rows) && is_type(scale, "Float8_e4m3fn") ? 16 : 0;

@@ -48,7 +48,7 @@ struct Outcome {
   Tensors inputs, outputs;
 };
 
-// The same values in memory of the same layout on another device.
+// Copies the tensor to another device, in memory of the same layout.
 at::Tensor moved(const at::Tensor& tensor, at::Device device) {
   at::Tensor copy =
       at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(device));
@@ -93,7 +93,7 @@ std::vector<bool> aliasing(const Outcome& outcome) {
   return pairs;
 }
 
-// Where CUDA by its own design gives other strides than the CPU.
+// True where CUDA by its own design gives other strides than the CPU.
 bool strides_differ(const std::string& name) {
   return name == "native_batch_norm/strided" || name == "native_batch_norm.eval/strided" ||
          name == "log_sigmoid/strided";

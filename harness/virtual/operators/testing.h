@@ -20,7 +20,7 @@ inline void enter(const char* mode) {
   tidemark_device_set_data(name == "math" ? 1 : name == "known" ? 2 : 0);
 }
 
-/// What the call throws; "" where it does not.
+/// Message of the call's exception; "" without one.
 inline std::string message(const std::function<void()>& call) {
   try {
     call();

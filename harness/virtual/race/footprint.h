@@ -20,8 +20,8 @@ struct Footprint {
   bool operator==(const Footprint&) const = default;
 };
 
-/// How many bytes of [from, to) both touch. Exact where one is dense or both have the same pitch;
-/// else as many as the first 4,096 rows show, so never too many.
+/// Number of bytes of [from, to) that both touch. Exact where one is dense or both have the same
+/// pitch; else as many as the first 4,096 rows show, so never too many.
 std::size_t common_bytes(const Footprint& a, const Footprint& b, std::uintptr_t from,
                          std::uintptr_t to);
 /// True if `a` touches every byte of [from, to) that `b` touches; false also where that is not easy

@@ -32,7 +32,7 @@ inline void wait(const CUDAStream& waiting, const CUDAStream& waited) {
   event.record(waited);
   event.block(waiting);
 }
-/// What `body` enqueues goes to `stream`.
+/// Runs `body` with `stream` as the current stream.
 template <class Body>
 void on(const CUDAStream& stream, Body body) {
   const Guard guard(stream);
@@ -41,7 +41,7 @@ void on(const CUDAStream& stream, Body body) {
 
 inline CUDAStream wrap(cudaStream_t stream) { return c10::cuda::getStreamFromExternal(stream, 0); }
 
-/// What every program works with.
+/// Data of a program: its tensor and its side stream.
 struct Scene {
   bool right;  // the corrected twin
   at::Tensor x = make();

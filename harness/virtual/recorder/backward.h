@@ -8,7 +8,7 @@ namespace tidemark::recorder {
 /// Follows all nodes of autograd that the process makes and runs, once.
 void follow_nodes();
 
-/// Where a tensor lies on a GPU; nullptr: nowhere.
+/// Address of a tensor's data on a GPU; nullptr: the tensor has none there.
 const void* address_on_gpu(const c10::TensorImpl& tensor);
 
 /// The node that runs on this thread, as State::names() has it; 0 outside a backward.

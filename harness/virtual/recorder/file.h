@@ -29,7 +29,7 @@ class RecordFile {
     devices_ = std::max(devices_, device + 1);
     return moment_.devices[device];
   }
-  /// What was appended and the moment's figures hold from now on, all at once.
+  /// Makes the appended entries and the moment's figures those of the file, all at once.
   void commit();
   /// Appends a whole entry. False if the file system has no room: nothing is written.
   bool append(std::string_view entry);

@@ -87,7 +87,7 @@ EXPORTED void tidemark_record_end(int ended) {
     for (std::size_t device = 0; device < kDevices; ++device)
       if (state->file().moment().devices[device].used != 0) state->settle(device);
   }
-  // What Python frees when it ends is not the program's doing.
+  // Frees of Python when it ends are not the program's doing.
   if (ended != 0)
     follow(nullptr);
   else if (following() == nullptr)

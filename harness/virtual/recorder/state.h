@@ -17,7 +17,7 @@
 
 namespace tidemark::recorder {
 
-/// What a record has beside its figures: the allocator's events, and whether also all those of
+/// Events of the allocator in a record: none, those that Bound keeps (bound.h), or those of all
 /// steps that differ, in a file that grows with them.
 enum class History { none, bounded, all };
 

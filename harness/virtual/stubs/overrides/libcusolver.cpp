@@ -23,7 +23,7 @@ struct Workspace {
   double bytes = 0;
   bool recorded = false;
 
-  /// Of complex numbers of so many bytes (0: real), one of 8 bytes alone was recorded.
+  /// Workspace for numbers of `complex` bytes (0: real); of complex ones 8 with n = 1 is recorded.
   Workspace of(std::size_t complex, std::int64_t n) const {
     return {bytes, recorded && (complex == 0 || (complex == 8 && n == 1))};
   }
@@ -66,7 +66,7 @@ Workspace between(const Point (&points)[count], std::int64_t size, std::size_t u
   return {found * static_cast<double>(unit) + constant, at_point};
 }
 
-// Of blocks of 32 columns: 4 bytes for each pair of blocks.
+// Blocks of 32 columns: 4 bytes for each pair of blocks.
 Workspace potrf(std::int64_t n) {
   const std::int64_t blocks = up(n, 32) / 32;
   return {static_cast<double>(128 + up(4 * blocks * blocks, 32)), recorded(n)};
@@ -91,8 +91,8 @@ Workspace geqrf(std::int64_t n, std::size_t unit) {
   return {geqrf_elements(n) * static_cast<double>(unit) + 128, recorded(n)};
 }
 
-// Of m x n with n reflectors. From 128 columns on a block of 128 columns, its triangle and two more
-// of 128 x n; below, all of it at once.
+// An m x n matrix with n reflectors. From 128 columns on a block of 128 columns, its triangle and
+// two more of 128 x n; below, all of it at once.
 Workspace orgqr(std::int64_t m, std::int64_t n, std::size_t unit) {
   std::int64_t elements = 128 * (m + 2 * n) + 128 * 128 + 256;
   if (n < 128) elements = 256 + 32768 + up(m * n, 32) + (n > 64 ? up((n - 64) * n, 32) : 0);
@@ -100,7 +100,7 @@ Workspace orgqr(std::int64_t m, std::int64_t n, std::size_t unit) {
           recorded(n) && (m == n || m == 2 * n)};
 }
 
-// Of k reflectors of a square matrix on eight columns, as least squares were recorded.
+// Reflectors (k) of a square matrix on eight columns, as least squares were recorded.
 Workspace ormqr(std::int64_t m, std::int64_t n, std::int64_t k, std::size_t unit) {
   const std::int64_t elements = up(2 * k * k, 32) + 256 * k + 69888 + (k > 32 ? 32 : 0);
   return {static_cast<double>(elements) * static_cast<double>(unit),
@@ -128,7 +128,7 @@ Workspace syevj(std::int64_t n, std::size_t unit) {
                                  {256, 75272}, {500, 268948}, {512, 281104}};
   return between(kElements, n, unit);
 }
-// Of one matrix of a batch.
+// Sum over the matrices of a batch.
 Workspace syev_batched(std::int64_t n, std::size_t unit, std::int64_t batch) {
   constexpr Point kFloat[] = {{1, 265304},  {2, 268428},  {8, 287564},
                               {16, 314412}, {31, 368872}, {32, 372716}};
@@ -189,7 +189,7 @@ Workspace gesvdj(std::int64_t m, std::int64_t n, std::size_t unit) {
   return found;
 }
 
-// The same bytes for float and double; complex numbers twice, less 64 (one size recorded).
+// Float and double take the same bytes; complex numbers twice, less 64 (one size recorded).
 Workspace gesvda(std::int64_t m, std::int64_t n, bool complex, std::int64_t batch) {
   constexpr Point kBytes[] = {{1, 16544},      {2, 16648},     {8, 18792},     {16, 25256},
                               {31, 48448},     {32, 50472},    {33, 780688},   {64, 1116184},
