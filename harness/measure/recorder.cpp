@@ -85,7 +85,7 @@ void Recorder::begin_step(int index) {
   record.steps.emplace_back();
   if (auto* gpu = real_gpu(); gpu != nullptr && index == 0) gpu->steps_begin();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
-  record.rest_before = state_->blocks.held(state_->place());
+  record.rest_before = state_->blocks.live_bytes(state_->place());
   if (state_->every_event) record.events.push_back(state_->blocks.history(SIZE_MAX));
   state_->blocks.begin_step();
   state_->watch(index == 0 || state_->last || state_->every_event);
@@ -132,7 +132,7 @@ void Recorder::end_step() {
   close_phase();
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
   if (auto* gpu = real_gpu(); gpu != nullptr && state_->last) record.unheld = gpu->steps_end();
-  record.rest_after = state_->blocks.held(state_->place());
+  record.rest_after = state_->blocks.live_bytes(state_->place());
   if (state_->last && state_->every_event)
     record.events.push_back(state_->blocks.history(SIZE_MAX));
   if (state_->last) {

@@ -33,16 +33,16 @@ class BlasCost : public testing::Test {
     tidemark_device_reset_clock();
     tidemark_device_trace(1);
     call();
-    std::vector<double> found;
+    std::vector<double> durations;
     std::string names;
     for (const tidemark_span& one : tidemark::device::testing::traced()) {
       const std::string name = one.name;
       names += name + " ";
       if (name.find("emm") != name.npos || name.find("atmul") != name.npos)
-        found.push_back(static_cast<double>(one.end - one.begin));
+        durations.push_back(static_cast<double>(one.end - one.begin));
     }
-    EXPECT_EQ(found.size(), 1u) << names;
-    return found.empty() ? -1 : found[0];
+    EXPECT_EQ(durations.size(), 1u) << names;
+    return durations.empty() ? -1 : durations[0];
   }
   static double expected(double flops, double rate, double bytes) {
     return kLatency + std::round(std::max(flops / rate, bytes / kBytesPerNs));

@@ -19,8 +19,8 @@ struct Attributes {
   template <class T>
   T get(int key) const {
     T value{};
-    if (const auto found = values.find(key); found != values.end())
-      std::memcpy(&value, found->second.data(), sizeof value);
+    if (const auto bytes = values.find(key); bytes != values.end())
+      std::memcpy(&value, bytes->second.data(), sizeof value);
     return value;
   }
   template <class T>
@@ -155,14 +155,14 @@ CUBLAS int cublasLtMatmulPreferenceCreate(Attributes** out) {
 CUBLAS int cublasLtMatmulAlgoGetHeuristic(void*, const Attributes* operation, const Attributes* a,
                                           const Attributes* b, const Attributes*,
                                           const Attributes* d, const Attributes*, int requested,
-                                          Heuristic* results, int* found) {
+                                          Heuristic* results, int* returned_count) {
   Product p;
-  if (requested < 1 || !results || !found) return invalid_value;
-  *found = 0;
+  if (requested < 1 || !results || !returned_count) return invalid_value;
+  *returned_count = 0;
   if (const Status status = product_of(operation, a, b, d, p); status != success) return status;
   *results = Heuristic{};
   results->waves = 1;
-  *found = 1;
+  *returned_count = 1;
   return success;
 }
 

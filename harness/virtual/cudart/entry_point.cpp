@@ -15,7 +15,7 @@ void* find(const char* symbol) {
   static void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL);
   if (!driver) return nullptr;
   for (const char* suffix : {"_v3", "_v2", ""}) {
-    if (void* found = dlsym(driver, (std::string(symbol) + suffix).c_str())) return found;
+    if (void* function = dlsym(driver, (std::string(symbol) + suffix).c_str())) return function;
   }
   return nullptr;
 }

@@ -38,9 +38,9 @@ std::unordered_map<const void*, size_t>& variables() {  // bytes, by host shadow
 cudaError_t variable(const void* symbol, void** address, size_t* bytes) {
   {
     std::lock_guard lock(variables_mutex);
-    auto found = variables().find(symbol);
-    if (found == variables().end()) return cudaErrorInvalidSymbol;
-    *bytes = found->second;
+    auto size = variables().find(symbol);
+    if (size == variables().end()) return cudaErrorInvalidSymbol;
+    *bytes = size->second;
   }
   *address = device::module_variable(device::current_device_index(), symbol, *bytes);
   return *address ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -103,9 +103,9 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, 
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
-  device::Kernel* found = device::find_kernel(function);
-  if (!found) return device::note_error(cudaErrorInvalidDeviceFunction);
-  *kernel = reinterpret_cast<cudaKernel_t>(found);
+  device::Kernel* device_kernel = device::find_kernel(function);
+  if (!device_kernel) return device::note_error(cudaErrorInvalidDeviceFunction);
+  *kernel = reinterpret_cast<cudaKernel_t>(device_kernel);
   return cudaSuccess;
 }
 

@@ -53,10 +53,10 @@ Status set(Descriptor& d, int name, int type, std::int64_t count, const void* el
 
 Status get(const Descriptor& d, int name, int type, std::int64_t wanted, std::int64_t* count,
            void* elements) {
-  const auto found = d.attributes.find(name);
-  if (found == d.attributes.end())
+  const auto attribute = d.attributes.find(name);
+  if (attribute == d.attributes.end())
     return fail(not_supported, "the descriptor has no attribute " + std::to_string(name));
-  const Attribute& a = found->second;
+  const Attribute& a = attribute->second;
   if (a.type != type) return fail(attribute_type, "the attribute has another type");
   if (count) *count = a.count;
   if (!elements || wanted <= 0) return success;

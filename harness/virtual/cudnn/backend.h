@@ -107,11 +107,11 @@ struct Descriptor {
   /// The values of an attribute; none where it was not set.
   template <class T>
   std::vector<T> values(int name) const {
-    const auto found = attributes.find(name);
-    if (found == attributes.end()) return {};
-    std::vector<T> result(found->second.bytes.size() / sizeof(T));
+    const auto attribute = attributes.find(name);
+    if (attribute == attributes.end()) return {};
+    std::vector<T> result(attribute->second.bytes.size() / sizeof(T));
     if (!result.empty())
-      std::memcpy(result.data(), found->second.bytes.data(), result.size() * sizeof(T));
+      std::memcpy(result.data(), attribute->second.bytes.data(), result.size() * sizeof(T));
     return result;
   }
   template <class T>
@@ -120,10 +120,10 @@ struct Descriptor {
     return all.empty() ? otherwise : all.front();
   }
   const Descriptor* child(int name) const {
-    const auto found = attributes.find(name);
-    return found == attributes.end() || found->second.descriptors.empty()
+    const auto attribute = attributes.find(name);
+    return attribute == attributes.end() || attribute->second.descriptors.empty()
                ? nullptr
-               : found->second.descriptors.front().get();
+               : attribute->second.descriptors.front().get();
   }
   template <class T>
   void set(int name, int type, const std::vector<T>& values) {

@@ -100,9 +100,9 @@ Work attention_of(const std::vector<Shared>& operations) {
 }
 
 std::optional<Work> work_of(const Descriptor& graph_) {
-  const auto found = graph_.attributes.find(graph_operations);
-  if (found == graph_.attributes.end()) return std::nullopt;
-  const std::vector<Shared>& operations = found->second.descriptors;
+  const auto attribute = graph_.attributes.find(graph_operations);
+  if (attribute == graph_.attributes.end()) return std::nullopt;
+  const std::vector<Shared>& operations = attribute->second.descriptors;
   const auto count = [&](auto... kinds) {
     return std::count_if(operations.begin(), operations.end(),
                          [&](const Shared& o) { return ((o->kind == kinds) || ...); });

@@ -62,16 +62,16 @@ void take(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t v
 
 template <class Record>
 std::vector<Record> all() {
-  std::vector<Record> found;
+  std::vector<Record> matches;
   for (const auto& bytes : records) {
     Record record;
     if (bytes.size() < sizeof record ||
         std::memcmp(bytes.data(), &record.kind, sizeof record.kind) != 0)
       continue;
     std::memcpy(&record, bytes.data(), sizeof record);
-    found.push_back(record);
+    matches.push_back(record);
   }
-  return found;
+  return matches;
 }
 
 struct Cupti : ::testing::Test {
@@ -116,9 +116,9 @@ TEST_F(Cupti, CallsAndWhatTheyPutOntoTheDeviceBelongTogether) {
 
   const auto calls = all<ApiCall>();
   const auto call = [&](std::uint32_t function) {
-    const auto found = std::ranges::find(calls, function, &ApiCall::function);
-    EXPECT_NE(calls.end(), found) << function;
-    return found == calls.end() ? ApiCall{} : *found;
+    const auto api_call = std::ranges::find(calls, function, &ApiCall::function);
+    EXPECT_NE(calls.end(), api_call) << function;
+    return api_call == calls.end() ? ApiCall{} : *api_call;
   };
   const auto kernels = all<Kernel>();
   ASSERT_EQ(1u, kernels.size());
@@ -237,20 +237,20 @@ TEST_F(Cupti, BuffersMayBeSmall) {
 }
 
 TEST_F(Cupti, ASubscriberIsToldOfCallsAndMayEndEverythingInOne) {
-  static std::vector<std::uint32_t> told;
-  told.clear();
+  static std::vector<std::uint32_t> callbacks;
+  callbacks.clear();
   void* handle = nullptr;
   const Callback callback = [](void*, std::uint32_t, std::uint32_t number, const void* data) {
     std::uint32_t site = 0;
     std::memcpy(&site, data, sizeof site);
-    told.push_back(2 * number + site);
-    if (told.size() == 2) cuptiFinalize();
+    callbacks.push_back(2 * number + site);
+    if (callbacks.size() == 2) cuptiFinalize();
   };
   ASSERT_EQ(kSuccess, cuptiSubscribe(&handle, callback, nullptr));
   EXPECT_EQ(kMultipleSubscribers, cuptiSubscribe(&handle, callback, nullptr));
   ASSERT_EQ(kSuccess, cuptiEnableDomain(1, handle, 2));
   for (int i = 0; i < 3; ++i) CUDA(cudaMemsetAsync(memory, 0, 64, stream));
-  EXPECT_EQ((std::vector<std::uint32_t>{2 * kMemsetAsync, 2 * kMemsetAsync + 1}), told);
+  EXPECT_EQ((std::vector<std::uint32_t>{2 * kMemsetAsync, 2 * kMemsetAsync + 1}), callbacks);
 }
 
 }  // namespace

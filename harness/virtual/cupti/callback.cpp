@@ -128,9 +128,9 @@ Status cuptiEnableDomain(std::uint32_t enable, void* handle, std::uint32_t domai
 
 Status cuptiGetCallbackName(std::uint32_t domain, std::uint32_t number, const char** name) {
   if (!name || domain == 0 || domain > 2) return kInvalidParameter;
-  const char* const found = name_of(static_cast<device::Api>(domain), number);
-  if (!found) return kInvalidParameter;
-  *name = found;
+  const char* const function_name = name_of(static_cast<device::Api>(domain), number);
+  if (!function_name) return kInvalidParameter;
+  *name = function_name;
   return kSuccess;
 }
 

@@ -127,8 +127,8 @@ DeviceClock::DeviceClock(const std::vector<device::ProfiledOperation>& operation
 }
 
 std::uint64_t DeviceClock::of(Ns time, std::uint32_t window) const {
-  const auto found = distances_.find(window);
-  const Ns distance = found == distances_.end() ? 0 : found->second;
+  const auto entry = distances_.find(window);
+  const Ns distance = entry == distances_.end() ? 0 : entry->second;
   return begin_ + static_cast<std::uint64_t>(
                       std::max(0.0, static_cast<double>(time + distance) * ticks_per_ns_));
 }

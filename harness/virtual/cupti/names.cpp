@@ -186,8 +186,8 @@ Found search(device::Api api, Found otherwise, auto fits, auto get) {
   const bool runtime = api == device::Api::runtime;
   const Function* const begin = runtime ? std::begin(kRuntime) : std::begin(kDriver);
   const Function* const end = runtime ? std::end(kRuntime) : std::end(kDriver);
-  const Function* const found = std::find_if(begin, end, fits);
-  return found == end ? otherwise : get(*found);
+  const Function* const function = std::find_if(begin, end, fits);
+  return function == end ? otherwise : get(*function);
 }
 
 }  // namespace

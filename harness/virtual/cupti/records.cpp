@@ -200,10 +200,11 @@ std::vector<Group> groups_of(const device::Activities& activities, const Kinds& 
   std::map<std::pair<Api, const char*>, std::uint32_t> numbers;
   std::vector<Group> groups;
   const auto take = [&](std::uint32_t id, Group& group, const char* function) {
-    const auto found = by_call.find(id);
-    if (found == by_call.end()) return;
-    for (const ProfiledOperation* const op : found->second) writer.operation(group, *op, function);
-    by_call.erase(found);
+    const auto operations = by_call.find(id);
+    if (operations == by_call.end()) return;
+    for (const ProfiledOperation* const op : operations->second)
+      writer.operation(group, *op, function);
+    by_call.erase(operations);
   };
   for (const ProfiledCall& call : activities.calls) {
     const auto [known, is_new] = numbers.try_emplace({call.api, call.function}, 0);

@@ -142,14 +142,14 @@ bool ByteSet::covers(std::uintptr_t begin, std::uintptr_t end) const {
 }
 
 std::vector<ByteSet::Range> ByteSet::within(std::uintptr_t begin, std::uintptr_t end) const {
-  std::vector<Range> found;
+  std::vector<Range> parts;
   auto at = ends_.upper_bound(begin);
   if (at != ends_.begin()) --at;
   for (; at != ends_.end() && at->first < end; ++at) {
     const Range part{std::max(begin, at->first), std::min(end, at->second)};
-    if (part.begin < part.end) found.push_back(part);
+    if (part.begin < part.end) parts.push_back(part);
   }
-  return found;
+  return parts;
 }
 
 std::uintptr_t Ranges::take(std::size_t bytes, std::size_t alignment) {

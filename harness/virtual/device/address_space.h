@@ -62,10 +62,10 @@ class Ranges {
 /// The entry of a map by begin that holds `address`, or the end; `bytes` of an entry is its length.
 template <class Map, class Bytes>
 auto holding(Map& map, std::uintptr_t address, const Bytes& bytes) {
-  auto found = map.upper_bound(address);
-  if (found == map.begin()) return map.end();
-  --found;
-  return address - found->first < std::invoke(bytes, found->second) ? found : map.end();
+  auto entry = map.upper_bound(address);
+  if (entry == map.begin()) return map.end();
+  --entry;
+  return address - entry->first < std::invoke(bytes, entry->second) ? entry : map.end();
 }
 
 /// A device's share of the range: [begin, begin + bytes).

@@ -41,15 +41,15 @@ using Numbering = uint64_t();
 // PyTorch's own, which may lie in a library that this one cannot see.
 Numbering* pytorchs() {
   constexpr const char* kName = "_ZN2at15sequence_number17get_and_incrementEv";
-  void* found = dlsym(RTLD_NEXT, kName);
-  if (found == nullptr)
+  void* address = dlsym(RTLD_NEXT, kName);
+  if (address == nullptr)
     if (void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD))
-      found = dlsym(library, kName);
-  if (found == nullptr) {
+      address = dlsym(library, kName);
+  if (address == nullptr) {
     std::fputs("error: autograd's numbering is not in this PyTorch's libtorch_cpu.so\n", stderr);
     std::abort();
   }
-  return tidemark::device::Symbol{found};
+  return tidemark::device::Symbol{address};
 }
 
 }  // namespace

@@ -210,8 +210,8 @@ int tidemark_device_capture_effect(int (*run)(void*), void* data, void (*destroy
   auto [e, lock] = locked_at_once();
   Node* const node = captured_in_operator();
   if (!node) return 0;
-  node->effects.push_back([run, held = std::shared_ptr<void>(data, destroy)] {
-    return run(held.get()) == 0 ? cudaSuccess : cudaErrorLaunchFailure;
+  node->effects.push_back([run, owned_data = std::shared_ptr<void>(data, destroy)] {
+    return run(owned_data.get()) == 0 ? cudaSuccess : cudaErrorLaunchFailure;
   });
   return 1;
 }

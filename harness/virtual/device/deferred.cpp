@@ -100,8 +100,8 @@ ThreadSteps& own_steps() {
 
 /// Carries out the steps that can be, unless another thread does.
 bool ThreadSteps::carry_on() {
-  const std::unique_lock held(turn, std::try_to_lock);
-  if (!held) return false;
+  const std::unique_lock turn_lock(turn, std::try_to_lock);
+  if (!turn_lock) return false;
   carrying_out = true;
   const int before = current_device();
   const CurrentCall call_before = current_call();
@@ -172,8 +172,8 @@ bool has_step_before(const std::pair<int, StreamHandle>& stream) {
   if (std::ranges::find(all, stream) != all.end()) return true;
   auto [e, lock] = locked_at_once();
   const auto blocks = [&](StreamHandle handle) {
-    const Stream* const found = e.find(handle);
-    return found && found->blocking;
+    const Stream* const live_stream = e.find(handle);
+    return live_stream && live_stream->blocking;
   };
   return std::ranges::any_of(all, [&](const auto& one) {
     return (stream.second == nullptr && blocks(one.second)) ||

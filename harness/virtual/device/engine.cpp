@@ -40,9 +40,9 @@ std::uint64_t number(const char* name, std::uint64_t otherwise, std::uint64_t le
 template <std::size_t N>
 std::size_t choice(const char* name, const char* const (&names)[N], const char* expected) {
   const char* text = environment(name);
-  const auto found = std::find(names, names + N, std::string_view(text ? text : names[0]));
-  if (found == names + N) refuse(name, expected);
-  return static_cast<std::size_t>(found - names);
+  const auto match = std::find(names, names + N, std::string_view(text ? text : names[0]));
+  if (match == names + N) refuse(name, expected);
+  return static_cast<std::size_t>(match - names);
 }
 
 // TIDEMARK_DEVICES, and CUDA_VISIBLE_DEVICES as far as it can matter: empty or -1 hides all, a list
@@ -97,9 +97,9 @@ Engine::Engine() {
 }
 
 bool Engine::set_schedule(std::string_view name) {
-  const auto found = std::find(std::begin(kSchedules), std::end(kSchedules), name);
-  if (found == std::end(kSchedules)) return false;
-  schedule = static_cast<Schedule>(found - std::begin(kSchedules));
+  const auto match = std::find(std::begin(kSchedules), std::end(kSchedules), name);
+  if (match == std::end(kSchedules)) return false;
+  schedule = static_cast<Schedule>(match - std::begin(kSchedules));
   return true;
 }
 

@@ -35,7 +35,7 @@ TEST_F(Errors, NamesAndTextsAreCudas) {
 
 TEST_F(Errors, EveryErrorOfTheHeaderHasItsNameAndAText) {
   std::ifstream header(CUDA_DRIVER_TYPES);  // "    cudaErrorInvalidValue    =     1,"
-  int found = 0;
+  int error_count = 0;
   for (std::string line; std::getline(header, line);) {
     char word[64] = {};
     int number = -1;
@@ -43,12 +43,12 @@ TEST_F(Errors, EveryErrorOfTheHeaderHasItsNameAndAText) {
     const std::string name = word;
     if (!name.starts_with("cudaError") && name != "cudaSuccess") continue;
     if (name == "cudaErrorApiFailureBase") continue;
-    ++found;
+    ++error_count;
     const auto code = static_cast<cudaError_t>(number);
     EXPECT_EQ(name, cudaGetErrorName(code));
     EXPECT_STRNE("unrecognized error code", cudaGetErrorString(code)) << name;
   }
-  EXPECT_GT(found, 130);
+  EXPECT_GT(error_count, 130);
 }
 
 TEST_F(Errors, TheLastErrorIsTheThreadsAndPeekingKeepsIt) {
@@ -127,7 +127,7 @@ TEST_F(Errors, UnmodelledCallsAreRefusedByName) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
   CUDA(cudaStreamIsCapturing(nullptr, &status));
   EXPECT_EQ(cudaStreamCaptureStatusNone, status);
-  const std::string text = said([] {
+  const std::string text = stderr_of([] {
     cudaGraphConditionalHandle handle{};
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(cudaErrorNotSupported, cudaGraphConditionalHandleCreate(&handle, nullptr, 0, 0));

@@ -172,8 +172,8 @@ void in_turn(Engine& e, std::unique_lock<std::mutex>& lock, EventHandle handle, 
   if (!is_deferring()) return act(e, event);
   lock.unlock();
   defer(stream, [handle, act] {
-    auto [engine, held] = locked();
-    if (Event* const found = table().find(handle)) act(engine, *found);
+    auto [engine, inner_lock] = locked();
+    if (Event* const live_event = table().find(handle)) act(engine, *live_event);
     return true;
   });
 }
@@ -202,9 +202,9 @@ cudaError_t create_event(EventHandle* event, unsigned flags) {
 cudaError_t share_event(cudaIpcEventHandle_t* to, EventHandle event) {
   if (!to) return cudaErrorInvalidValue;
   auto [e, lock] = locked_at_once();
-  const Event* const found = table().find(event);
-  if (!found || !found->shared) return cudaErrorInvalidResourceHandle;
-  SharedHandle handle = found->shared->handle;
+  const Event* const event_state = table().find(event);
+  if (!event_state || !event_state->shared) return cudaErrorInvalidResourceHandle;
+  SharedHandle handle = event_state->shared->handle;
   handle.now = e.now;
   std::memset(to, 0, sizeof *to);
   std::memcpy(to, &handle, sizeof handle);
@@ -229,9 +229,9 @@ cudaError_t open_event(EventHandle* event, const cudaIpcEventHandle_t& from) {
 
 cudaError_t destroy_event(EventHandle event) {
   auto [e, lock] = locked_at_once();
-  Event* found = table().find(event);
-  if (!found) return cudaErrorInvalidResourceHandle;
-  in_turn(e, lock, event, kNoStream, *found, [](Engine&, Event& one) {
+  Event* event_state = table().find(event);
+  if (!event_state) return cudaErrorInvalidResourceHandle;
+  in_turn(e, lock, event, kNoStream, *event_state, [](Engine&, Event& one) {
     one.alive = false;
     one.shared = nullptr;
     ++one.generation;
@@ -243,28 +243,28 @@ cudaError_t destroy_event(EventHandle event) {
 cudaError_t record_event(EventHandle event, StreamHandle stream, bool external) {
   await_others(event, stream);
   auto [e, lock] = locked_at_once();
-  Event* found = table().find(event);
+  Event* event_state = table().find(event);
   Stream* s = e.find(stream);
-  if (!found || !s || found->device != s->device) return cudaErrorInvalidResourceHandle;
+  if (!event_state || !s || event_state->device != s->device) return cudaErrorInvalidResourceHandle;
   count_activity(e, true);
   if (s->capture) {
     if (s->capture->invalid) return cudaErrorStreamCaptureInvalidated;
     if (external)
       return capture(*s, {.type = cudaGraphNodeTypeEventRecord,
                           .run = [event](StreamHandle to) { record_event(event, to); }});
-    found->capture = s->capture;
-    found->capture_ends = s->capture_ends;
+    event_state->capture = s->capture;
+    event_state->capture_ends = s->capture_ends;
     return cudaSuccess;
   }
   if (const cudaError_t error = implicit_in_capture(*s)) return error;
-  found->capture = nullptr;
-  found->capture_ends.clear();
-  ++found->deferred;
-  if (found->shared) {
-    found->shared->entry->caller = getpid();
-    ++found->shared->entry->called;
+  event_state->capture = nullptr;
+  event_state->capture_ends.clear();
+  ++event_state->deferred;
+  if (event_state->shared) {
+    event_state->shared->entry->caller = getpid();
+    ++event_state->shared->entry->called;
   }
-  in_turn(e, lock, event, stream, *found, [s](Engine& engine, Event& one) {
+  in_turn(e, lock, event, stream, *event_state, [s](Engine& engine, Event& one) {
     --one.deferred;
     record(engine, one, *s);
   });
@@ -275,13 +275,13 @@ cudaError_t wait_event(StreamHandle stream, EventHandle event, bool external) {
   await_others(event, stream);
   if (const cudaError_t error = await_record_of_others(event)) return error;
   auto [e, lock] = locked_at_once();
-  Event* found = table().find(event);
+  Event* event_state = table().find(event);
   Stream* s = e.find(stream);
-  if (!found || !s) return cudaErrorInvalidResourceHandle;
+  if (!event_state || !s) return cudaErrorInvalidResourceHandle;
   count_activity(e, true);
-  if (s->capture || found->capture) return wait_in_capture(*s, event, *found, external);
+  if (s->capture || event_state->capture) return wait_in_capture(*s, event, *event_state, external);
   if (const cudaError_t error = implicit_in_capture(*s)) return error;
-  in_turn(e, lock, event, stream, *found,
+  in_turn(e, lock, event, stream, *event_state,
           [s](Engine& engine, Event& one) { wait(engine, *s, one); });
   return cudaSuccess;
 }
@@ -289,15 +289,15 @@ cudaError_t wait_event(StreamHandle stream, EventHandle event, bool external) {
 cudaError_t query_event(EventHandle event) {
   before_poll();
   auto [e, lock] = locked_at_once();
-  Event* found = table().find(event);
-  if (!found) return cudaErrorInvalidResourceHandle;
-  if (const cudaError_t error = question_in_capture(*found)) return error;
-  if (found->deferred > 0 || (found->shared && others_defer(*found->shared)))
+  Event* event_state = table().find(event);
+  if (!event_state) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t error = question_in_capture(*event_state)) return error;
+  if (event_state->deferred > 0 || (event_state->shared && others_defer(*event_state->shared)))
     return cudaErrorNotReady;
-  look_at_others(e, *found);
-  if (!found->recorded) return cudaSuccess;
-  const Mark record = found->record;
-  if (others_have_waited(*found)) {
+  look_at_others(e, *event_state);
+  if (!event_state->recorded) return cudaSuccess;
+  const Mark record = event_state->record;
+  if (others_have_waited(*event_state)) {
     if (drives_device(e)) e.complete(record);
     return cudaSuccess;
   }
@@ -308,14 +308,14 @@ cudaError_t synchronise_event(EventHandle event) {
   if (const cudaError_t error = await_record_of_others(event)) return error;
   settle_but_for(event);
   auto [e, lock] = locked_at_once();
-  Event* found = table().find(event);
-  if (!found) return cudaErrorInvalidResourceHandle;
-  if (const cudaError_t error = question_in_capture(*found)) return error;
-  look_at_others(e, *found);
-  if (!found->recorded) return cudaSuccess;
-  const int device = found->device;
-  const Mark record = found->record;
-  tell_others(*found);
+  Event* event_state = table().find(event);
+  if (!event_state) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t error = question_in_capture(*event_state)) return error;
+  look_at_others(e, *event_state);
+  if (!event_state->recorded) return cudaSuccess;
+  const int device = event_state->device;
+  const Mark record = event_state->record;
+  tell_others(*event_state);
   synchronise_with(lock, record);
   release_pool_memory(device);
   return cudaSuccess;

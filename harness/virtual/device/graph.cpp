@@ -30,8 +30,8 @@ struct Table {
     return handle;
   }
   T* find(Handle handle) {
-    const auto found = all.find(handle);
-    return found == all.end() ? nullptr : &found->second;
+    const auto entry = all.find(handle);
+    return entry == all.end() ? nullptr : &entry->second;
   }
 };
 Table<GraphHandle, Shared>& graphs() { return immortal<Table<GraphHandle, Shared>>(); }
@@ -76,19 +76,19 @@ bool same_shape(const Nodes& a, const Nodes& b) {
 
 GraphHandle make_graph(Shared nodes) { return graphs().add(std::move(nodes), kGraph); }
 Shared forget_graph(GraphHandle graph) {
-  Shared* const found = graphs().find(graph);
-  Shared last = found ? std::move(*found) : nullptr;
+  Shared* const graph_nodes = graphs().find(graph);
+  Shared last = graph_nodes ? std::move(*graph_nodes) : nullptr;
   graphs().all.erase(graph);
   return last;
 }
 
 bool keep_alive(GraphHandle graph, std::shared_ptr<void> kept) {
   auto [e, lock] = locked_at_once();
-  Shared* const found = graphs().find(graph);
-  if (!found) return false;
-  const Nodes* const nodes = found->get();
+  Shared* const graph_nodes = graphs().find(graph);
+  if (!graph_nodes) return false;
+  const Nodes* const nodes = graph_nodes->get();
   using Both = std::pair<Shared, std::shared_ptr<void>>;
-  *found = Shared(std::make_shared<Both>(std::move(*found), std::move(kept)), nodes);
+  *graph_nodes = Shared(std::make_shared<Both>(std::move(*graph_nodes), std::move(kept)), nodes);
   return true;
 }
 
@@ -101,16 +101,16 @@ cudaError_t destroy_graph(GraphHandle graph) {
 
 cudaError_t clone_graph(GraphHandle* clone, GraphHandle graph) {
   auto [e, lock] = locked_at_once();
-  const Shared* const found = graphs().find(graph);
-  if (!clone || !found) return cudaErrorInvalidValue;
-  *clone = make_graph(Shared(*found));
+  const Shared* const graph_nodes = graphs().find(graph);
+  if (!clone || !graph_nodes) return cudaErrorInvalidValue;
+  *clone = make_graph(Shared(*graph_nodes));
   return cudaSuccess;
 }
 
 Shared nodes_of(GraphHandle graph) {
   auto [e, lock] = locked_at_once();
-  const Shared* const found = graphs().find(graph);
-  return found ? *found : nullptr;
+  const Shared* const graph_nodes = graphs().find(graph);
+  return graph_nodes ? *graph_nodes : nullptr;
 }
 
 cudaError_t print_graph(GraphHandle graph, const char* path) {
@@ -131,28 +131,28 @@ cudaError_t print_graph(GraphHandle graph, const char* path) {
 
 cudaError_t instantiate(ExecHandle* exec, GraphHandle graph, unsigned long long flags) {
   auto [e, lock] = locked_at_once();
-  const Shared* const found = graphs().find(graph);
+  const Shared* const graph_nodes = graphs().find(graph);
   constexpr unsigned long long kKnown = cudaGraphInstantiateFlagAutoFreeOnLaunch |
                                         cudaGraphInstantiateFlagUpload |
                                         cudaGraphInstantiateFlagUseNodePriority;
-  if (!exec || !found) return cudaErrorInvalidValue;
+  if (!exec || !graph_nodes) return cudaErrorInvalidValue;
   if (flags & cudaGraphInstantiateFlagDeviceLaunch) {
     not_supported("libcudart", "cudaGraphInstantiate(cudaGraphInstantiateFlagDeviceLaunch)");
     return cudaErrorNotSupported;
   }
   if (flags & ~kKnown) return cudaErrorInvalidValue;
-  *exec = execs().add({*found, flags}, kExec);
+  *exec = execs().add({*graph_nodes, flags}, kExec);
   return cudaSuccess;
 }
 
 cudaError_t update_exec(ExecHandle exec, GraphHandle graph, bool* same) {
   auto [e, lock] = locked_at_once();
   Exec* const one = execs().find(exec);
-  const Shared* const found = graphs().find(graph);
-  if (!one || !found) return cudaErrorInvalidValue;
-  *same = same_shape(*one->nodes, **found);
+  const Shared* const graph_nodes = graphs().find(graph);
+  if (!one || !graph_nodes) return cudaErrorInvalidValue;
+  *same = same_shape(*one->nodes, **graph_nodes);
   if (!*same) return cudaErrorGraphExecUpdateFailure;
-  one->nodes = *found;
+  one->nodes = *graph_nodes;
   return cudaSuccess;
 }
 

@@ -33,10 +33,10 @@ void sleep_until(Ns duration) {
 
 struct Pauses : EachSchedule {
   void SetUp() override {
-    Dl_info device{}, found{};
+    Dl_info device{}, library{};
     dladdr(reinterpret_cast<void*>(&tidemark_device_now), &device);
     for (const char* name : {"clock_gettime", "clock_nanosleep", "select"})
-      if (dladdr(dlsym(RTLD_DEFAULT, name), &found) == 0 || found.dli_fbase != device.dli_fbase)
+      if (dladdr(dlsym(RTLD_DEFAULT, name), &library) == 0 || library.dli_fbase != device.dli_fbase)
         GTEST_SKIP() << "a sanitizer has its own " << name;
     EachSchedule::SetUp();
   }

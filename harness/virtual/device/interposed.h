@@ -13,8 +13,8 @@ namespace tidemark::device {
 /// The C library's own. `version`: dlsym might find the oldest of several.
 template <class Function>
 Function* next(const char* name, const char* version) {
-  void* found = dlvsym(RTLD_NEXT, name, version);
-  return reinterpret_cast<Function*>(found ? found : dlsym(RTLD_NEXT, name));
+  void* address = dlvsym(RTLD_NEXT, name, version);
+  return reinterpret_cast<Function*>(address ? address : dlsym(RTLD_NEXT, name));
 }
 
 inline Ns ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000L + time.tv_nsec; }

@@ -13,9 +13,9 @@ struct WithoutInterpreter {
 
   WithoutInterpreter() {
     static const auto runs = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
-    static const auto held = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+    static const auto holds = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
     static const auto save = reinterpret_cast<Save>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-    if (runs && held && save && runs() && held()) state = save();
+    if (runs && holds && save && runs() && holds()) state = save();
   }
   ~WithoutInterpreter() {
     static const auto restore =

@@ -34,10 +34,10 @@ cudaError_t memory_handle(cudaIpcMemHandle_t* to, const void* address) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   auto [e, lock] = locked();
   for (DeviceMemory* memory : e.memory) {
-    const auto found = memory->find(value);
-    if (found == memory->all().end()) continue;
+    const auto allocation = memory->find(value);
+    if (allocation == memory->all().end()) continue;
     if (is_pool_memory(value)) return cudaErrorInvalidValue;
-    const SharedHandle* const handle = memory->share_at(found->first);
+    const SharedHandle* const handle = memory->share_at(allocation->first);
     if (!handle) {
       say_once(
           "the system refuses to share device memory with other processes (CUDA IPC): raise the "
@@ -60,8 +60,8 @@ cudaError_t open_memory(void** address, const cudaIpcMemHandle_t& from, unsigned
   Opens& o = opens();
   const std::lock_guard lock(o.mutex);
   const auto thing = std::pair(handle.token, handle.serial);
-  auto found = o.by_thing.find(thing);
-  if (found == o.by_thing.end()) {
+  auto opened = o.by_thing.find(thing);
+  if (opened == o.by_thing.end()) {
     const auto process = find_process(handle);
     if (!process || handle.bytes == 0) return cudaErrorInvalidResourceHandle;
     const int file = fcntl(process->file, F_DUPFD_CLOEXEC, 0);
@@ -69,10 +69,10 @@ cudaError_t open_memory(void** address, const cudaIpcMemHandle_t& from, unsigned
     const std::uintptr_t begin =
         map_shared(file, handle.place, handle.bytes, device_here(handle.device));
     if (!begin) return cudaErrorMapBufferObjectFailed;
-    found = o.by_thing.emplace(thing, Opened{begin}).first;
+    opened = o.by_thing.emplace(thing, Opened{begin}).first;
   }
-  ++found->second.times;
-  *address = reinterpret_cast<void*>(found->second.begin);
+  ++opened->second.times;
+  *address = reinterpret_cast<void*>(opened->second.begin);
   return cudaSuccess;
 }
 

@@ -193,8 +193,8 @@ TEST_F(Ipc, WhatOneProcessHasWaitedForTheOtherSeesDone) {
   share(1, memory);
   setenv("IPC_SYNCHRONISE", "1", 1);
   EXPECT_EQ(cudaErrorNotReady, cudaEventQuery(event));
-  const std::string said = run_other("opens");
-  EXPECT_NE(std::string::npos, said.find("is not done 600")) << said;
+  const std::string output = run_other("opens");
+  EXPECT_NE(std::string::npos, output.find("is not done 600")) << output;
   unsetenv("IPC_SYNCHRONISE");
   CUDA(cudaEventQuery(event));
 }

@@ -66,7 +66,7 @@ void register_kernel(const void* host_function, const char* name, const void* co
 Kernel* find_kernel(const void* function) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  if (auto found = r.known.find(function); found != r.known.end()) return found->second;
+  if (auto kernel = r.known.find(function); kernel != r.known.end()) return kernel->second;
   const auto filed = r.names.find(function);
   if (filed == r.names.end()) return nullptr;
   Kernel* kernel = r.known[function] = r.make(filed->second.name);

@@ -163,8 +163,8 @@ Blocks blocks_of(std::string_view kernel, void** arguments,
         block_around(pointer, &begin, &end))
       blocks.emplace_back(begin, end);
   }
-  static std::once_flag said;
-  std::call_once(said, [&] {
+  static std::once_flag once;
+  std::call_once(once, [&] {
     say_once("kernel " + kernel_name(kernel) +
              " is launched outside the operators of the layer: the memory that its arguments "
              "point to is unknown (mode known) if it may write there, as that of further such "

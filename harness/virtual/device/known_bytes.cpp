@@ -64,11 +64,11 @@ bool KnownBytes::covers(std::uintptr_t begin, std::uintptr_t end) const {
 }
 
 std::vector<ByteSet::Range> KnownBytes::within(std::uintptr_t begin, std::uintptr_t end) const {
-  std::vector<ByteSet::Range> found;
+  std::vector<ByteSet::Range> ranges;
   for (const auto& [range, at, shared] : parts(begin, end)) {
     if (!shared) {
       const auto own = own_.within(range.begin, range.end);
-      found.insert(found.end(), own.begin(), own.end());
+      ranges.insert(ranges.end(), own.begin(), own.end());
       continue;
     }
     if (!trusts_shared_) continue;
@@ -92,11 +92,11 @@ std::vector<ByteSet::Range> KnownBytes::within(std::uintptr_t begin, std::uintpt
       const std::uint64_t stop =
           gap ? static_cast<std::uint64_t>(static_cast<const unsigned char*>(gap) - known)
               : range.end - at;
-      found.push_back({at + i, at + stop});
+      ranges.push_back({at + i, at + stop});
       i = stop;
     }
   }
-  return found;
+  return ranges;
 }
 
 bool KnownBytes::share(std::uintptr_t begin, std::size_t bytes, int file, std::uint64_t place) {
@@ -112,10 +112,10 @@ bool KnownBytes::share(std::uintptr_t begin, std::size_t bytes, int file, std::u
 }
 
 void KnownBytes::unshare(std::uintptr_t begin) {
-  const auto found = shared_.find(begin);
-  if (found == shared_.end()) return;
-  munmap(found->second.known, found->second.bytes);
-  shared_.erase(found);
+  const auto shared = shared_.find(begin);
+  if (shared == shared_.end()) return;
+  munmap(shared->second.known, shared->second.bytes);
+  shared_.erase(shared);
 }
 
 }  // namespace tidemark::device

@@ -51,8 +51,9 @@ State& state() { return immortal<State>(); }
 void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 bool in_reservation(const State& s, std::uintptr_t begin, std::size_t bytes) {
-  const auto found = holding(s.reserved, begin, std::identity());
-  return found != s.reserved.end() && begin + bytes <= found->first + found->second;
+  const auto reservation = holding(s.reserved, begin, std::identity());
+  return reservation != s.reserved.end() &&
+         begin + bytes <= reservation->first + reservation->second;
 }
 
 bool is_mapped_in_part(const State& s, std::uintptr_t begin, std::size_t bytes) {
@@ -64,10 +65,10 @@ bool is_mapped_in_part(const State& s, std::uintptr_t begin, std::size_t bytes) 
 std::vector<Mappings::iterator> along(State& s, std::uintptr_t begin, std::size_t bytes) {
   std::vector<Mappings::iterator> all;
   for (std::uintptr_t at = begin; at < begin + bytes;) {
-    const auto found = holding(s.mapped, at, &Mapping::bytes);
-    if (found == s.mapped.end()) return {};
-    all.push_back(found);
-    at = found->first + found->second.bytes;
+    const auto mapping = holding(s.mapped, at, &Mapping::bytes);
+    if (mapping == s.mapped.end()) return {};
+    all.push_back(mapping);
+    at = mapping->first + mapping->second.bytes;
   }
   return all;
 }
@@ -106,10 +107,10 @@ cudaError_t reserve_addresses(std::uintptr_t* begin, std::size_t bytes, std::siz
 cudaError_t free_addresses(std::uintptr_t begin, std::size_t bytes) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
-  auto found = s.reserved.find(begin);
-  if (found == s.reserved.end() || found->second != bytes) return cudaErrorInvalidValue;
+  auto reservation = s.reserved.find(begin);
+  if (reservation == s.reserved.end() || reservation->second != bytes) return cudaErrorInvalidValue;
   if (is_mapped_in_part(s, begin, bytes)) return cudaErrorInvalidValue;
-  s.reserved.erase(found);
+  s.reserved.erase(reservation);
   s.addresses.give(begin, bytes);
   return cudaSuccess;
 }
@@ -137,10 +138,11 @@ cudaError_t create_physical(std::uint64_t* handle, std::size_t bytes, int device
 cudaError_t release_physical(std::uint64_t handle) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
-  auto found = s.physical.find(handle);
-  if (found == s.physical.end() || found->second.references == 0) return cudaErrorInvalidValue;
-  --found->second.references;
-  drop_if_unused(s, found);
+  auto physical = s.physical.find(handle);
+  if (physical == s.physical.end() || physical->second.references == 0)
+    return cudaErrorInvalidValue;
+  --physical->second.references;
+  drop_if_unused(s, physical);
   return cudaSuccess;
 }
 
@@ -148,9 +150,9 @@ cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t of
                          std::uint64_t handle) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
-  auto found = s.physical.find(handle);
-  if (found == s.physical.end()) return cudaErrorInvalidValue;
-  Physical& p = found->second;
+  auto physical = s.physical.find(handle);
+  if (physical == s.physical.end()) return cudaErrorInvalidValue;
+  Physical& p = physical->second;
   if (bytes == 0 || begin % kGranule || bytes % kGranule || offset % kGranule || offset > p.bytes ||
       bytes > p.bytes - offset || !in_reservation(s, begin, bytes) ||
       is_mapped_in_part(s, begin, bytes)) {
@@ -192,42 +194,42 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
 cudaError_t set_access(std::uintptr_t begin, std::size_t bytes, bool readable, bool writable) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
-  const auto found = along(s, begin, bytes);
-  if (found.empty()) return cudaErrorInvalidValue;
+  const auto mappings = along(s, begin, bytes);
+  if (mappings.empty()) return cudaErrorInvalidValue;
   const int protection = (readable ? PROT_READ : PROT_NONE) | (writable ? PROT_WRITE : PROT_NONE);
   if (mprotect(pointer(begin), bytes, protection) != 0) return cudaErrorInvalidValue;
-  for (const auto& one : found) one->second.readable = readable;
+  for (const auto& one : mappings) one->second.readable = readable;
   return cudaSuccess;
 }
 
 cudaError_t retain_physical(std::uint64_t* handle, std::uintptr_t address) {
   std::lock_guard lock(engine().mutex);
   State& s = state();
-  const auto found = holding(s.mapped, address, &Mapping::bytes);
-  if (!handle || found == s.mapped.end()) return cudaErrorInvalidValue;
-  *handle = found->second.handle;
+  const auto mapping = holding(s.mapped, address, &Mapping::bytes);
+  if (!handle || mapping == s.mapped.end()) return cudaErrorInvalidValue;
+  *handle = mapping->second.handle;
   ++s.physical.at(*handle).references;
   return cudaSuccess;
 }
 
 cudaError_t physical_device(std::uint64_t handle, int* device) {
   std::lock_guard lock(engine().mutex);
-  auto found = state().physical.find(handle);
-  if (!device || found == state().physical.end()) return cudaErrorInvalidValue;
-  *device = found->second.device;
+  auto physical = state().physical.find(handle);
+  if (!device || physical == state().physical.end()) return cudaErrorInvalidValue;
+  *device = physical->second.device;
   return cudaSuccess;
 }
 
 cudaError_t export_physical(std::uint64_t handle, int* descriptor) {
   const std::lock_guard lock(engine().mutex);
   State& s = state();
-  const auto found = s.physical.find(handle);
-  if (!descriptor || found == s.physical.end()) return cudaErrorInvalidValue;
-  Physical& p = found->second;
+  const auto physical = s.physical.find(handle);
+  if (!descriptor || physical == s.physical.end()) return cudaErrorInvalidValue;
+  Physical& p = physical->second;
   if (p.imported()) return cudaErrorNotSupported;
-  SharedHandle said{.device = p.device, .place = p.file_offset, .bytes = p.bytes};
-  if (!share(said)) return cudaErrorNotSupported;
-  *descriptor = open_at(said);
+  SharedHandle shared_handle{.device = p.device, .place = p.file_offset, .bytes = p.bytes};
+  if (!share(shared_handle)) return cudaErrorNotSupported;
+  *descriptor = open_at(shared_handle);
   if (*descriptor < 0) return cudaErrorOperatingSystem;
   p.shared = true;
   for (const auto& [begin, one] : s.mapped)
@@ -238,15 +240,15 @@ cudaError_t export_physical(std::uint64_t handle, int* descriptor) {
 
 cudaError_t import_physical(std::uint64_t* handle, int descriptor) {
   if (!handle) return cudaErrorInvalidValue;
-  SharedHandle said;
-  if (!read_at(descriptor, said)) return cudaErrorInvalidValue;
+  SharedHandle shared_handle;
+  if (!read_at(descriptor, shared_handle)) return cudaErrorInvalidValue;
   const int file = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (file < 0) return cudaErrorOperatingSystem;
   const std::lock_guard lock(engine().mutex);
   State& s = state();
   *handle = s.next_handle++;
-  s.physical.emplace(*handle,
-                     Physical{said.bytes, device_here(said.device), file, said.place, true});
+  s.physical.emplace(*handle, Physical{shared_handle.bytes, device_here(shared_handle.device), file,
+                                       shared_handle.place, true});
   return cudaSuccess;
 }
 
@@ -286,19 +288,19 @@ int mapped_device(std::uintptr_t begin, std::size_t bytes) {
 
 FilePlace place_of_mapped(std::uintptr_t address) {
   State& s = state();
-  const auto found = holding(s.mapped, address, &Mapping::bytes);
-  if (found == s.mapped.end())
+  const auto mapping = holding(s.mapped, address, &Mapping::bytes);
+  if (mapping == s.mapped.end())
     return memory_file() < 0 ? FilePlace{-1, 0} : FilePlace{memory_file(), place_in_file(address)};
-  const Physical& p = s.physical.at(found->second.handle);
-  return {p.file, p.file_offset + found->second.offset + (address - found->first)};
+  const Physical& p = s.physical.at(mapping->second.handle);
+  return {p.file, p.file_offset + mapping->second.offset + (address - mapping->first)};
 }
 
 bool mapped_range(std::uintptr_t address, std::uintptr_t* begin, std::size_t* bytes) {
   State& s = state();
-  const auto found = holding(s.mapped, address, &Mapping::bytes);
-  if (found == s.mapped.end()) return false;
-  *begin = found->first;
-  *bytes = found->second.bytes;
+  const auto mapping = holding(s.mapped, address, &Mapping::bytes);
+  if (mapping == s.mapped.end()) return false;
+  *begin = mapping->first;
+  *bytes = mapping->second.bytes;
   return true;
 }
 

@@ -75,10 +75,10 @@ std::uintptr_t DeviceMemory::take(std::size_t bytes) {
 }
 
 std::size_t DeviceMemory::give(std::uintptr_t begin) {
-  auto found = allocations_.find(begin);
-  if (found == allocations_.end()) return 0;
-  const auto [bytes, requested, shared] = std::move(found->second);
-  allocations_.erase(found);
+  auto allocation = allocations_.find(begin);
+  if (allocation == allocations_.end()) return 0;
+  const auto [bytes, requested, shared] = std::move(allocation->second);
+  allocations_.erase(allocation);
   mark_known(reinterpret_cast<void*>(begin), bytes, false);
   if (shared) {
     unshare(*shared);
@@ -133,10 +133,10 @@ int device_holding(std::uintptr_t begin, std::size_t bytes) {
     if (begin - memory.span.begin >= memory.span.bytes) continue;
     if (begin >= memory.span.begin + memory.span.bytes - kModuleBytes)
       return static_cast<int>(device);
-    auto found = memory.find(begin);
+    auto allocation = memory.find(begin);
     // Allocations may lie side by side, but a copy never runs from one into the next.
-    const bool inside =
-        found != memory.all().end() && begin + bytes <= found->first + found->second.bytes;
+    const bool inside = allocation != memory.all().end() &&
+                        begin + bytes <= allocation->first + allocation->second.bytes;
     return inside ? static_cast<int>(device) : -1;
   }
   return -1;
@@ -209,10 +209,10 @@ cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_
   auto [e, lock] = locked_at_once();
   if (mapped_range(value, begin, bytes)) return cudaSuccess;
   for (const DeviceMemory* memory : e.memory) {
-    auto found = memory->find(value);
-    if (found == memory->all().end()) continue;
-    *begin = found->first;
-    *bytes = found->second.requested;
+    auto allocation = memory->find(value);
+    if (allocation == memory->all().end()) continue;
+    *begin = allocation->first;
+    *bytes = allocation->second.requested;
     return cudaSuccess;
   }
   return cudaErrorInvalidValue;

@@ -42,6 +42,6 @@ bool is_hopper() {
 std::size_t tidemark_modelled(const char* library) {
   auto& largest = tidemark::device::immortal<tidemark::device::Largest>();
   const std::lock_guard lock(largest.mutex);
-  const auto found = largest.of.find(library);
-  return found == largest.of.end() ? 0 : found->second;
+  const auto bytes = largest.of.find(library);
+  return bytes == largest.of.end() ? 0 : bytes->second;
 }

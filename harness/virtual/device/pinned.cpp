@@ -47,20 +47,20 @@ cudaError_t give_back(void* address, bool managed) {
   if (!address) return cudaSuccess;
   auto [e, lock] = locked();
   const auto find = [&] {
-    const auto found = pinned().find(number(address));
+    const auto block = pinned().find(number(address));
     const bool same =
-        found != pinned().end() && found->second.ours && found->second.managed == managed;
-    return same ? found : pinned().end();
+        block != pinned().end() && block->second.ours && block->second.managed == managed;
+    return same ? block : pinned().end();
   };
   if (find() == pinned().end()) return cudaErrorInvalidValue;
   if (const cudaError_t error = unsafe_in_capture(nullptr)) return error;
   synchronise_with(lock, e.mark_all(-1));
   --e.synchronisations;  // the program asked for none
   e.now += e.profile.release;
-  const auto found = find();
-  if (found == pinned().end()) return cudaErrorInvalidValue;
-  munmap(address, found->second.bytes);
-  pinned().erase(found);
+  const auto block = find();
+  if (block == pinned().end()) return cudaErrorInvalidValue;
+  munmap(address, block->second.bytes);
+  pinned().erase(block);
   return cudaSuccess;
 }
 
@@ -95,18 +95,18 @@ cudaError_t register_pinned(void* address, std::size_t bytes, unsigned flags) {
 
 cudaError_t unregister_pinned(void* address) {
   auto [e, lock] = locked_for_host();
-  auto found = pinned().find(number(address));
-  if (found == pinned().end() || found->second.ours) return cudaErrorHostMemoryNotRegistered;
+  auto block = pinned().find(number(address));
+  if (block == pinned().end() || block->second.ours) return cudaErrorHostMemoryNotRegistered;
   e.now += e.profile.release;
-  pinned().erase(found);
+  pinned().erase(block);
   return cudaSuccess;
 }
 
 cudaError_t pinned_flags(void* address, unsigned* flags) {
   std::lock_guard lock(engine().mutex);
-  auto found = around(number(address));
-  if (!flags || found == pinned().end()) return cudaErrorInvalidValue;
-  *flags = found->second.flags;
+  auto block = around(number(address));
+  if (!flags || block == pinned().end()) return cudaErrorInvalidValue;
+  *flags = block->second.flags;
   return cudaSuccess;
 }
 
@@ -117,8 +117,8 @@ bool is_pinned(const void* address) {
 
 bool is_managed(const void* address) {
   std::lock_guard lock(engine().mutex);
-  const auto found = around(number(address));
-  return found != pinned().end() && found->second.managed;
+  const auto block = around(number(address));
+  return block != pinned().end() && block->second.managed;
 }
 
 }  // namespace tidemark::device

@@ -26,8 +26,9 @@ std::optional<Wsl2Placement::Held> wsl2_held(std::string_view name) {
 
 std::unique_ptr<Placement> make_placement(std::string_view name, Span span) {
   if (name == "linux") return std::make_unique<LinuxPlacement>(span);
-  if (const auto held = wsl2_held(name); held && held->first + held->second < span.bytes)
-    return std::make_unique<Wsl2Placement>(span, *held);
+  if (const auto driver_bytes = wsl2_held(name);
+      driver_bytes && driver_bytes->first + driver_bytes->second < span.bytes)
+    return std::make_unique<Wsl2Placement>(span, *driver_bytes);
   if (name == "ascending") return std::make_unique<AscendingPlacement>(span);
   return nullptr;
 }
@@ -69,10 +70,10 @@ std::uintptr_t DictatedPlacement::take(std::size_t bytes) {
   return at && free_.take_at(at, bytes) ? at : free_.take_highest(bytes, bytes);
 }
 
-Wsl2Placement::Wsl2Placement(Span span, Held held)
-    : AscendingPlacement({span.begin + held.first, span.bytes - held.first}),
-      first_{span.begin, held.first},
-      second_(held.second) {}
+Wsl2Placement::Wsl2Placement(Span span, Held driver_bytes)
+    : AscendingPlacement({span.begin + driver_bytes.first, span.bytes - driver_bytes.first}),
+      first_{span.begin, driver_bytes.first},
+      second_(driver_bytes.second) {}
 
 void Wsl2Placement::launched(std::string_view kernel) {
   if (resized_) return;

@@ -70,7 +70,7 @@ class Wsl2Placement : public AscendingPlacement {
   struct Held {
     std::size_t first, second;  // bytes, of the GPU of a recording
   };
-  Wsl2Placement(Span span, Held held);
+  Wsl2Placement(Span span, Held driver_bytes);
   void launched(std::string_view kernel) override;
   void used(Library what) override;
 

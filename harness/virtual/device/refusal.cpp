@@ -58,9 +58,9 @@ void note_refusal(const std::string& words) {
 
 void say_once(const std::string& text) {
   static std::mutex mutex;
-  static auto& said = *new std::set<std::string>;
+  static auto& printed = *new std::set<std::string>;
   std::lock_guard lock(mutex);
-  if (said.insert(text).second) std::fprintf(stderr, "tidemark: %s\n", text.c_str());
+  if (printed.insert(text).second) std::fprintf(stderr, "tidemark: %s\n", text.c_str());
 }
 
 std::string kernel_name(std::string_view mangled) {

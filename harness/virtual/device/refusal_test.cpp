@@ -29,7 +29,7 @@ struct Refusals : Calibrated {
 TEST_F(Refusals, ACopyToTheHostOfBytesThatWereNotComputed) {
   std::vector<char> host(12345, 7);
   const auto before = tidemark_device_now();
-  const std::string line = said([&] {
+  const std::string line = stderr_of([&] {
     EXPECT_EQ(cudaErrorNotSupported,
               cudaMemcpy(host.data(), memory_, host.size(), cudaMemcpyDeviceToHost));
   });
@@ -88,14 +88,17 @@ TEST_F(Refusals, WithoutAValueAllOfPageableMemoryIsNaN) {
 TEST_F(Refusals, AKernelWhereBytesAreReal) {
   CUDA(launch(&host_function)) << "shapes";
   tidemark_device_set_data(1);
-  const std::string line = said([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); });
+  const std::string line =
+      stderr_of([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); });
   EXPECT_NE(line.find("kernel my_sort(float*, int) is launched"), std::string::npos) << line;
   EXPECT_NE(line.find("without the operator layer"), std::string::npos) << line;
   EXPECT_EQ(1, std::count(line.begin(), line.end(), '\n')) << line;
   tidemark_device_numbers_computed(1);
-  const std::string other = said([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); });
+  const std::string other =
+      stderr_of([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); });
   EXPECT_NE(other.find("modes known and shapes run it"), std::string::npos) << other;
-  EXPECT_EQ("", said([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); })) << "once";
+  EXPECT_EQ("", stderr_of([] { EXPECT_EQ(cudaErrorNotSupported, launch(&host_function)); }))
+      << "once";
 
   cudaLaunchConfig_t config = {};
   config.gridDim = config.blockDim = dim3(1);

@@ -59,16 +59,17 @@ struct Others {
 Others& others() { return immortal<Others>(); }
 
 std::shared_ptr<SharingProcess> open_process(const SharedHandle& handle) {
-  auto found = std::make_shared<SharingProcess>();
-  found->process = handle.process;
-  found->number = handle.file;
-  found->file = open(path_of(handle.process, handle.file).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  auto partner = std::make_shared<SharingProcess>();
+  partner->process = handle.process;
+  partner->number = handle.file;
+  partner->file =
+      open(path_of(handle.process, handle.file).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   struct stat facts {};  // of another file, if the number of the process has a new owner
-  if (found->file < 0 || fstat(found->file, &facts) != 0 ||
+  if (partner->file < 0 || fstat(partner->file, &facts) != 0 ||
       static_cast<std::uint64_t>(facts.st_size) != kFileBytes)
     return nullptr;
-  found->table = map_table(found->file);
-  return found->table && found->table->serial == handle.token ? found : nullptr;
+  partner->table = map_table(partner->file);
+  return partner->table && partner->table->serial == handle.token ? partner : nullptr;
 }
 
 }  // namespace
@@ -141,13 +142,13 @@ std::shared_ptr<SharingProcess> find_process(const SharedHandle& handle) {
   Others& o = others();
   const std::lock_guard lock(o.mutex);
   std::weak_ptr<SharingProcess>& kept = o.by_token[handle.token];
-  std::shared_ptr<SharingProcess> found = kept.lock();
-  if (!found || found->has_ended()) found = open_process(handle);
-  if (!found || handle.entry >= kSharedEntries ||
-      found->table[handle.entry].serial != handle.serial)
+  std::shared_ptr<SharingProcess> partner = kept.lock();
+  if (!partner || partner->has_ended()) partner = open_process(handle);
+  if (!partner || handle.entry >= kSharedEntries ||
+      partner->table[handle.entry].serial != handle.serial)
     return nullptr;
-  kept = found;
-  return found;
+  kept = partner;
+  return partner;
 }
 
 bool is_mine(const SharedHandle& handle) { return handle.token == mine().token; }

@@ -134,16 +134,16 @@ bool poll(std::unique_lock<std::mutex>& lock, const Mark& mark) {
   e.now += e.profile.poll;
   // A query by a thread that enqueues work is a synchronisation for its later operations. A
   // watchdog's query is not.
-  const auto told = [&] {
+  const auto learn_if_done = [&] {
     if (!e.is_done(mark)) return false;
     e.learn(mark);
     return true;
   };
-  if (told()) return true;
+  if (learn_if_done()) return true;
   if (++e.unready_polls > kPatience) {
     e.now += e.profile.poll << std::min<std::uint64_t>((e.unready_polls - kPatience) / 64, 30);
   }
-  if (e.unready_polls < kWaiting) return told();
+  if (e.unready_polls < kWaiting) return learn_if_done();
   synchronise_with(lock, mark);
   return true;
 }
@@ -167,12 +167,12 @@ cudaError_t destroy_stream(StreamHandle stream) {
 
 cudaError_t query_stream(StreamHandle stream) {
   before_poll();
-  const bool held = is_held(stream);
+  const bool is_delayed = is_held(stream);
   auto [e, lock] = locked_at_once();
   Stream* const s = e.find(stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t error = unsafe_in_capture(s)) return error;
-  if (held || is_deferring()) return cudaErrorNotReady;
+  if (is_delayed || is_deferring()) return cudaErrorNotReady;
   return poll(lock, e.mark(*s)) ? cudaSuccess : cudaErrorNotReady;
 }
 

@@ -81,10 +81,10 @@ void tidemark_device_run_when_signalled(void* stream, const uint32_t* words, siz
                                         const char* name, int (*run)(void*), void* data,
                                         void (*destroy)(void*)) {
   const auto step = [=, name = std::string(name), begin = Clock::now(),
-                     held = std::shared_ptr<void>(data, destroy)] {
+                     owned_data = std::shared_ptr<void>(data, destroy)] {
     if (sticky_error() != cudaSuccess) return true;
     if (are_set(words, count)) {
-      if (run(held.get()) != 0) break_context(cudaErrorLaunchFailure);
+      if (run(owned_data.get()) != 0) break_context(cudaErrorLaunchFailure);
       return true;
     }
     if (Clock::now() - begin <= patience_of_device()) return false;

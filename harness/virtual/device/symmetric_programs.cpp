@@ -290,9 +290,9 @@ std::string signature(std::string name) {
 }  // namespace
 
 std::optional<SymmetricProgram> symmetric_program(const std::string& name, void** arguments) {
-  const auto* const found =
+  const auto* const kernel =
       std::ranges::find(kKernels, signature(name), [](const auto& one) { return one.first; });
-  return found == std::end(kKernels) ? std::nullopt : found->second(name, arguments);
+  return kernel == std::end(kKernels) ? std::nullopt : kernel->second(name, arguments);
 }
 
 }  // namespace tidemark::device

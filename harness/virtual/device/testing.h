@@ -48,7 +48,7 @@ inline cudaError_t launch(const char* function, void** arguments = nullptr) {
 
 /// Returns the text that `call` writes to stderr.
 template <class Call>
-std::string said(Call call) {
+std::string stderr_of(Call call) {
   ::testing::internal::CaptureStderr();
   call();
   return ::testing::internal::GetCapturedStderr();

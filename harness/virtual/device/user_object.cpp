@@ -39,9 +39,9 @@ cudaError_t create_object(ObjectHandle* object, void* value, cudaHostFn_t destro
 cudaError_t retain_object(ObjectHandle object, unsigned count) {
   Objects& o = objects();
   const std::lock_guard lock(o.mutex);
-  const auto found = o.all.find(object);
-  if (found == o.all.end() || count == 0 || count > INT_MAX) return cudaErrorInvalidValue;
-  found->second.references += count;
+  const auto user_object = o.all.find(object);
+  if (user_object == o.all.end() || count == 0 || count > INT_MAX) return cudaErrorInvalidValue;
+  user_object->second.references += count;
   return cudaSuccess;
 }
 
@@ -50,13 +50,13 @@ cudaError_t release_object(ObjectHandle object, unsigned count) {
   {
     Objects& o = objects();
     const std::lock_guard lock(o.mutex);
-    const auto found = o.all.find(object);
-    if (found == o.all.end() || count == 0 || count > found->second.references)
+    const auto user_object = o.all.find(object);
+    if (user_object == o.all.end() || count == 0 || count > user_object->second.references)
       return cudaErrorInvalidValue;
-    found->second.references -= count;
-    if (found->second.references > 0) return cudaSuccess;
-    last = found->second;
-    o.all.erase(found);
+    user_object->second.references -= count;
+    if (user_object->second.references > 0) return cudaSuccess;
+    last = user_object->second;
+    o.all.erase(user_object);
   }
   last.destroy(last.value);
   return cudaSuccess;

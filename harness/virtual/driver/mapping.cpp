@@ -100,10 +100,10 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
 }
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
   return answer([&] {
-    std::uint64_t found = 0;
+    std::uint64_t physical = 0;
     const cudaError_t error =
-        device::retain_physical(&found, reinterpret_cast<std::uintptr_t>(address));
-    if (handle) *handle = found;
+        device::retain_physical(&physical, reinterpret_cast<std::uintptr_t>(address));
+    if (handle) *handle = physical;
     return handle ? error : cudaErrorInvalidValue;
   });
 }

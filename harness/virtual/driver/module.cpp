@@ -88,9 +88,9 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
     if (!function || !name) return cudaErrorInvalidValue;
     Modules& m = modules();
     std::lock_guard lock(m.mutex);
-    auto found = m.loaded.find(reinterpret_cast<std::uintptr_t>(module));
-    if (found == m.loaded.end()) return cudaErrorInvalidResourceHandle;
-    auto& [compiled, kernels] = found->second;
+    auto loaded_module = m.loaded.find(reinterpret_cast<std::uintptr_t>(module));
+    if (loaded_module == m.loaded.end()) return cudaErrorInvalidResourceHandle;
+    auto& [compiled, kernels] = loaded_module->second;
     if (compiled && !compiled->contains(name)) return cudaErrorSymbolNotFound;
     device::Kernel*& kernel = kernels[name];
     if (!kernel) kernel = device::make_kernel(name, compiled ? &compiled->at(name) : nullptr);

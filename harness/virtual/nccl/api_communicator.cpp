@@ -86,9 +86,9 @@ NCCL_API(ncclResult_t, ncclCommAbort)(ncclComm_t comm) {
 
 NCCL_API(ncclResult_t, ncclCommGetAsyncError)(ncclComm_t handle, ncclResult_t* error) {
   return ask("ncclCommGetAsyncError", handle, error, [](ncclComm& comm) {
-    const ncclResult_t found = poll_error(comm);
-    if (found != ncclSuccess) comm.error_is_told = true;
-    return found;
+    const ncclResult_t result = poll_error(comm);
+    if (result != ncclSuccess) comm.error_is_told = true;
+    return result;
   });
 }
 

@@ -31,14 +31,14 @@ ncclComm* make_child(const ncclComm& parent, const CommId& id, const std::vector
 
 // The ranks with this one's color, by key, then by rank.
 std::vector<int> of_one_color(const std::vector<MessagePtr>& parts, std::int64_t color) {
-  std::vector<std::pair<std::int64_t, int>> found;
+  std::vector<std::pair<std::int64_t, int>> keyed_ranks;
   for (const MessagePtr& part : parts) {
     if (part->header.words[0] == color)
-      found.emplace_back(part->header.words[1], part->header.source);
+      keyed_ranks.emplace_back(part->header.words[1], part->header.source);
   }
-  std::sort(found.begin(), found.end());
+  std::sort(keyed_ranks.begin(), keyed_ranks.end());
   std::vector<int> members;
-  for (const auto& [key, rank] : found) members.push_back(rank);
+  for (const auto& [key, rank] : keyed_ranks) members.push_back(rank);
   return members;
 }
 

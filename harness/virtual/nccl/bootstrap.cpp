@@ -115,10 +115,10 @@ void bootstrap_over_network(const std::vector<Request>& requests) {
   std::vector<int> servers;
   for (const Request& request : requests) servers.push_back(greet(request, clock));
   Waiting waiting;
-  std::vector<Members> found(requests.size());
+  std::vector<Members> members(requests.size());
   for (std::size_t i = 0; i < requests.size();) {
-    found[i] = gathered(requests[i], clock);
-    if (!found[i].processes.empty()) {
+    members[i] = gathered(requests[i], clock);
+    if (!members[i].processes.empty()) {
       ++i;
       continue;
     }
@@ -133,7 +133,7 @@ void bootstrap_over_network(const std::vector<Request>& requests) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     cuda::OnDevice on(requests[i].device);
     *requests[i].result =
-        make_communicator(requests[i].id, requests[i].rank, found[i], false, requests[i].config);
+        make_communicator(requests[i].id, requests[i].rank, members[i], false, requests[i].config);
   }
 }
 

@@ -37,18 +37,19 @@ bool is_chosen(std::string_view name, std::string_view list) {
 std::optional<Interface> of(const ifaddrs& each, std::string_view family) {
   if (each.ifa_addr == nullptr || !(each.ifa_flags & IFF_UP) || (each.ifa_flags & IFF_LOOPBACK))
     return std::nullopt;
-  Interface found;
+  Interface interface;
   if (each.ifa_addr->sa_family == AF_INET && family != "AF_INET6") {
-    found.family = 4;
-    std::memcpy(found.ip.data(), &reinterpret_cast<const sockaddr_in*>(each.ifa_addr)->sin_addr, 4);
-    return found;
+    interface.family = 4;
+    std::memcpy(interface.ip.data(), &reinterpret_cast<const sockaddr_in*>(each.ifa_addr)->sin_addr,
+                4);
+    return interface;
   }
   if (each.ifa_addr->sa_family == AF_INET6 && family != "AF_INET") {
     const in6_addr& ip = reinterpret_cast<const sockaddr_in6*>(each.ifa_addr)->sin6_addr;
     if (IN6_IS_ADDR_LINKLOCAL(&ip)) return std::nullopt;
-    found.family = 6;
-    std::memcpy(found.ip.data(), &ip, 16);
-    return found;
+    interface.family = 6;
+    std::memcpy(interface.ip.data(), &ip, 16);
+    return interface;
   }
   return std::nullopt;
 }
@@ -76,16 +77,16 @@ Interface choose_interface() {
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(first, freeifaddrs);
   const std::string_view family = variable("NCCL_SOCKET_FAMILY");
   const auto find = [&](std::string_view list) {
-    std::optional<Interface> found;
-    for (const ifaddrs* each = first; each != nullptr && !found; each = each->ifa_next) {
-      if (is_chosen(each->ifa_name, list)) found = of(*each, family);
+    std::optional<Interface> match;
+    for (const ifaddrs* each = first; each != nullptr && !match; each = each->ifa_next) {
+      if (is_chosen(each->ifa_name, list)) match = of(*each, family);
     }
-    return found;
+    return match;
   };
   if (const std::string_view named = variable("NCCL_SOCKET_IFNAME"); !named.empty())
     return find(named).value_or(Interface{.lack = Lack::named});
   for (const char* list : {"ib", "^docker,virbr", "docker", "virbr"}) {
-    if (const auto found = find(list)) return *found;
+    if (const auto match = find(list)) return *match;
   }
   return {.lack = family.empty() ? Lack::interface : Lack::named};
 }

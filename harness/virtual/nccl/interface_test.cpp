@@ -37,10 +37,10 @@ class Interfaces : public ::testing::Test {
     return choose_interface();
   }
   void expect_taken(const std::string& list) {
-    const Interface found = chosen(list);
-    EXPECT_EQ(found.lack, Lack::nothing) << list;
-    EXPECT_EQ(found.family, 4) << list;
-    EXPECT_EQ(found.ip, ip_) << list;
+    const Interface choice = chosen(list);
+    EXPECT_EQ(choice.lack, Lack::nothing) << list;
+    EXPECT_EQ(choice.family, 4) << list;
+    EXPECT_EQ(choice.ip, ip_) << list;
   }
   static void expect_none(const std::string& list) {
     EXPECT_EQ(chosen(list).lack, Lack::named) << list;

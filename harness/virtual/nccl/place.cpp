@@ -15,15 +15,15 @@ int place_in_job() {
   return -1;
 }
 
-std::vector<int> places_of(std::vector<int> said, const std::vector<int>& processes) {
+std::vector<int> places_of(std::vector<int> places, const std::vector<int>& processes) {
   std::map<int, int> process_at;
-  for (std::size_t rank = 0; rank < said.size(); ++rank) {
-    const int process = process_at.emplace(said[rank], processes[rank]).first->second;
-    if (said[rank] >= 0 && process == processes[rank]) continue;
-    std::iota(said.begin(), said.end(), 0);
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const int process = process_at.emplace(places[rank], processes[rank]).first->second;
+    if (places[rank] >= 0 && process == processes[rank]) continue;
+    std::iota(places.begin(), places.end(), 0);
     break;
   }
-  return said;
+  return places;
 }
 
 }  // namespace tidemark::nccl

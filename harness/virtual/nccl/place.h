@@ -12,6 +12,6 @@ int place_in_job();
 /// The places of a communicator's ranks, from what each of them says (place_in_job) and the number
 /// of its process. Ranks count as their own places where the launcher does not tell all processes
 /// apart: torch.multiprocessing.spawn says nothing, and what a process starts has its variables.
-std::vector<int> places_of(std::vector<int> said, const std::vector<int>& processes);
+std::vector<int> places_of(std::vector<int> places, const std::vector<int>& processes);
 
 }  // namespace tidemark::nccl

@@ -252,8 +252,8 @@ TEST_F(Sockets, ANodeIsOfConsecutiveRanksOfTheJob) {
       for (const char* variable :
            {"TIDEMARK_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
         unsetenv(variable);
-      const int said = ranks_of_job[static_cast<std::size_t>(rank)];
-      if (said >= 0) setenv("RANK", std::to_string(said).c_str(), 1);
+      const int rank_in_job = ranks_of_job[static_cast<std::size_t>(rank)];
+      if (rank_in_job >= 0) setenv("RANK", std::to_string(rank_in_job).c_str(), 1);
       tidemark_device_set_data(0);
       ncclComm_t comm = join(id(rank), 2, rank);
       tidemark_device_trace(1);

@@ -162,7 +162,7 @@ TEST_F(Arrivals, AreBracketedInCostAndLeftAloneWhenOff) {
 TEST_F(Arrivals, AKernelLaunchedByHandIsRefused) {
   enter("math");
   const auto d = on_device(x);
-  EXPECT_THAT(said([] { launch_unseen(&by_hand); }),
+  EXPECT_THAT(stderr_of([] { launch_unseen(&by_hand); }),
               testing::HasSubstr("kernel by_hand(float*) is launched outside the operators"));
   EXPECT_NE(message([&] { d.cpu(); }), "") << "what it would have written is not read";
 }

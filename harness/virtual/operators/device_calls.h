@@ -18,7 +18,7 @@ namespace tidemark::operators {
 
 struct DeviceCalls {
   /// True if the process has a virtual device.
-  bool found = true;
+  bool has_device = true;
 
   decltype(&tidemark_device_suspend_data) suspend_data = look("tidemark_device_suspend_data");
   decltype(&tidemark_device_await_stream) await_stream = look("tidemark_device_await_stream");
@@ -63,7 +63,7 @@ struct DeviceCalls {
 
   device::Symbol look(const char* name) {
     void* const address = dlsym(RTLD_DEFAULT, name);
-    found = found && address != nullptr;
+    has_device = has_device && address != nullptr;
     return {address};
   }
 };

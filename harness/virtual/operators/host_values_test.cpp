@@ -26,7 +26,7 @@ TEST(HostValues, EveryOperatorThatGivesOneIsKnown) {
       {"aten::_scaled_dot_product_flash_attention", "lengths, of sizes"},
       {"aten::_scaled_dot_product_flash_attention.quantized", "refused: no CPU kernel"},
       {"aten::_efficient_attention_forward", "lengths, of sizes"}};
-  std::set<std::string> found;
+  std::set<std::string> actual_names;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
     const auto op = c10::Dispatcher::singleton().findSchema(name);
     if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA)) continue;
@@ -34,11 +34,11 @@ TEST(HostValues, EveryOperatorThatGivesOneIsKnown) {
     for (const c10::Argument& result : op->schema().returns())
       if (result.real_type()->str().find("Tensor") == std::string::npos &&
           text.starts_with("aten::"))
-        found.insert(text);
+        actual_names.insert(text);
   }
   std::set<std::string> names;
   for (const auto& [name, why] : known) names.insert(name);
-  EXPECT_EQ(names, found);
+  EXPECT_EQ(names, actual_names);
 }
 
 }  // namespace

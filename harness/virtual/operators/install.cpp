@@ -31,7 +31,7 @@ class Installation {
       return "no such mode: " + mode + " (off, shapes, cost, known, math)";
     const std::lock_guard lock(mutex_);
     device = {};
-    if (mode != "off" && !device.found) return "this process has no virtual device";
+    if (mode != "off" && !device.has_device) return "this process has no virtual device";
     registrations_.clear();
     wrapped_ = 0;
     without_numbers_.clear();

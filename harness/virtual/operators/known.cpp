@@ -116,10 +116,10 @@ class KnownKernel {
     std::optional<AnswerReads> answer;
     const auto factors = factors_of(signature_.name, arguments);
     std::optional<SparseProduct> product;
-    std::optional<AnswerProduct> told;
+    std::optional<AnswerProduct> product_answer;
     if (factors && indices_are_known(*factors)) {
       Plain plain;
-      told.emplace(product.emplace(product_of(*factors)));
+      product_answer.emplace(product.emplace(product_of(*factors)));
     } else if (refused_ || factors) {
       refuse_size(signature_.name);
     }

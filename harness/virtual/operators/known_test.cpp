@@ -141,10 +141,10 @@ TEST_F(Known, UnknownFloatsAreFinite) {
 
 TEST_F(Known, AnOverflowCheckFindsNoneInUnknownGradientsAndThoseThatAreThere) {
   const auto check = [&](const at::Tensor& gradient) {
-    const auto found = at::zeros({1}, cuda()), scale = at::full({1}, 0.5, cuda());
-    at::_amp_foreach_non_finite_check_and_unscale_({gradient}, const_cast<at::Tensor&>(found),
+    const auto found_inf = at::zeros({1}, cuda()), scale = at::full({1}, 0.5, cuda());
+    at::_amp_foreach_non_finite_check_and_unscale_({gradient}, const_cast<at::Tensor&>(found_inf),
                                                    scale);
-    return found.item<float>();
+    return found_inf.item<float>();
   };
   EXPECT_EQ(check(unknown({1000})), 0);
   EXPECT_EQ(events["aten::_amp_foreach_non_finite_check_and_unscale_: no overflow"], 1);

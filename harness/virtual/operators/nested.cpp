@@ -52,8 +52,8 @@ const Compositions& of_nested() {
 }  // namespace
 
 void nested_kernel(HostCall& call) {
-  const auto found = of_nested().find(c10::toString(call.op.operator_name()));
-  found == of_nested().end() ? run_cpu_kernel(call) : found->second(call);
+  const auto kernel = of_nested().find(c10::toString(call.op.operator_name()));
+  kernel == of_nested().end() ? run_cpu_kernel(call) : kernel->second(call);
 }
 
 // CUDA's attention keeps its scores in float, where the CPU's layer rounds them.

@@ -19,7 +19,7 @@ bool any_tensor(const torch::jit::Stack& stack, bool (*is)(const at::Tensor&)) {
 // PyTorch's boxed form of an operator with several out tensors drops its arguments before it pushes
 // references to them as results: the caller has to hold them until it has returned.
 void call_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-  const torch::jit::Stack held = stack;
+  const torch::jit::Stack kept_arguments = stack;
   if (any_tensor(stack, has_parts)) return op.callBoxed(&stack);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
@@ -242,8 +242,8 @@ std::vector<std::size_t> silently_written(const std::string& name) {
       {"aten::_cudnn_rnn", {15}},
       {"aten::batch_norm_gather_stats", {3, 4}},
       {"aten::batch_norm_gather_stats_with_counts", {3, 4}}};
-  const auto found = all.find(name);
-  return found == all.end() ? std::vector<std::size_t>{} : found->second;
+  const auto positions = all.find(name);
+  return positions == all.end() ? std::vector<std::size_t>{} : positions->second;
 }
 
 bool draws_silently(const std::string& name) {
@@ -329,8 +329,8 @@ HostKernel composition(const std::string& name) {
       add(table);
     return table;
   }();
-  const auto found = all.find(name);
-  return found == all.end() ? HostKernel{} : found->second;
+  const auto kernel = all.find(name);
+  return kernel == all.end() ? HostKernel{} : kernel->second;
 }
 
 }  // namespace tidemark::operators

@@ -187,8 +187,8 @@ Policy policy(const std::string& name) {
     }
     return made;
   }();
-  const auto found = table->find(name);
-  return found == table->end() ? nullptr : found->second;
+  const auto entry = table->find(name);
+  return entry == table->end() ? nullptr : entry->second;
 }
 
 std::optional<std::int64_t> chosen_of(std::int64_t elements) {

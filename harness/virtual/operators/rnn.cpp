@@ -188,10 +188,10 @@ void rnn_backward(HostCall& call) {
   with(r.output, tensor_at(call, 7));
   with(r.hy, tensor_at(call, 8));
   with(r.cy, tensor_at(call, 9));
-  const std::vector<at::Tensor> found =
+  const std::vector<at::Tensor> gradients =
       torch::autograd::grad(outputs, inputs, grads, std::nullopt, false, true);
   const auto got = [&](std::size_t i) {
-    return found[i].defined() ? found[i] : at::zeros_like(inputs[i]);
+    return gradients[i].defined() ? gradients[i] : at::zeros_like(inputs[i]);
   };
   c10::List<at::Tensor> dweights;
   const auto mask = call.stack[21].toBoolList();

@@ -18,9 +18,9 @@ struct Watched {
   Watched(const c10::OperatorHandle& op, Original of) : signature(op), original(std::move(of)) {}
   void operator()(const Invocation& call) const {
     const c10::IValue* arguments = call.last(signature.arguments);
-    torch::jit::Stack held;  // as in math: several out tensors come back as references that nothing
-                             // else holds
-    if (signature.returns > 1) held.assign(arguments, arguments + signature.arguments);
+    torch::jit::Stack kept_arguments;  // as in math: several out tensors come back as references
+                                       // that nothing else holds
+    if (signature.returns > 1) kept_arguments.assign(arguments, arguments + signature.arguments);
     Watch watch(signature, arguments);
     call.run(original);
     watch.finish(call.last(signature.returns));

@@ -29,17 +29,17 @@ bool takes(const std::vector<c10::Argument>& arguments, std::size_t tensors,
 // Chooses the overload with the fewest arguments, as C++ does.
 c10::OperatorHandle overload(const std::string& name, std::size_t tensors,
                              const Constants& constants, bool out) {
-  std::optional<c10::OperatorHandle> found;
+  std::optional<c10::OperatorHandle> shortest;
   const auto size = [](const c10::OperatorHandle& op) { return op.schema().arguments().size(); };
   for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
     if (each.name != "aten::" + name) continue;
     const auto op = c10::Dispatcher::singleton().findSchema(each);
     if (op && takes(op->schema().arguments(), tensors, constants, out) &&
-        (!found || size(*op) < size(*found)))
-      found = op;
+        (!shortest || size(*op) < size(*shortest)))
+      shortest = op;
   }
-  if (!found) throw std::logic_error("no operator " + name + " of these tensors and constants");
-  return *found;
+  if (!shortest) throw std::logic_error("no operator " + name + " of these tensors and constants");
+  return *shortest;
 }
 
 Tensors call(const c10::OperatorHandle& op, const Tensors& inputs, const Constants& constants,

@@ -265,14 +265,14 @@ TEST_F(Sweep, KnownEqualsTheCpuAndAllocatesWhatMathDoes) {
   enter("off");
 }
 
-std::size_t told = 0;  // answers by policies
+std::size_t policy_answers = 0;
 
 // Nothing that is known depends on what is not: with one input unknown, every byte of the results
 // that counts as known is the same whatever that input's memory holds. And it is the CPU's, where
 // no policy was asked: what an operator would have written is not known with its old value.
 TEST_F(Sweep, KnownBytesDoNotDependOnUnknownBytes) {
   enter("known");
-  tidemark_layer_on_event([](const char*, const char*, int) { ++told; });
+  tidemark_layer_on_event([](const char*, const char*, int) { ++policy_answers; });
   std::size_t ran = 0, unknown_results = 0;
   const auto known_bytes = [](const at::Tensor& tensor) {
     std::vector<int> bytes;
@@ -303,7 +303,7 @@ TEST_F(Sweep, KnownBytesDoNotDependOnUnknownBytes) {
         void* memory = inputs[which].storage().mutable_data();
         std::memset(memory, byte, inputs[which].storage().nbytes());
         tidemark_device_mark_known(memory, inputs[which].storage().nbytes(), 0);
-        const std::size_t told_before = told;
+        const std::size_t answers_before = policy_answers;
         bool refused = false;
         try {
           outputs = c.run(inputs);
@@ -317,7 +317,7 @@ TEST_F(Sweep, KnownBytesDoNotDependOnUnknownBytes) {
           const auto& bytes = past.back();
           unknown_results += std::find(bytes.begin(), bytes.end(), -1) != bytes.end();
           const at::Tensor& of_cpu = expected[past.size() - 1];
-          if (refused || told > told_before || !c.values || !of_cpu.defined() ||
+          if (refused || policy_answers > answers_before || !c.values || !of_cpu.defined() ||
               slack(c, of_cpu) > 0 || of_cpu.storage().nbytes() != bytes.size() ||
               of_cpu.strides() != output.strides() || of_cpu.dtype() != output.dtype() ||
               of_cpu.is_conj() != output.is_conj())

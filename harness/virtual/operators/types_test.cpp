@@ -43,9 +43,9 @@ TEST_F(Types, AProductOfHalfPrecision) {
                    c = half(at::randn({3, 40, 50}));
   const at::Tensor da = a.to(at::kCUDA), db = b.to(at::kCUDA), dc = c.to(at::kCUDA);
   const at::Tensor fa = a.to(at::kFloat), fb = b.to(at::kFloat), fc = c.to(at::kFloat);
-  const auto same = [&](const at::Tensor& found, const at::Tensor& exact) {
-    EXPECT_EQ(at::kHalf, found.scalar_type());
-    return found.to(at::kCPU).equal(half(exact));
+  const auto same = [&](const at::Tensor& result, const at::Tensor& exact) {
+    EXPECT_EQ(at::kHalf, result.scalar_type());
+    return result.to(at::kCPU).equal(half(exact));
   };
   EXPECT_TRUE(same(at::mm(da[0], db[0]), at::mm(fa[0], fb[0])));
   EXPECT_TRUE(same(at::bmm(da, db), at::bmm(fa, fb)));

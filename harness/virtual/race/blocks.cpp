@@ -47,8 +47,8 @@ std::uint64_t Blocks::at(std::uintptr_t address) const {
 }
 
 const Block* Blocks::find(std::uint64_t id) const {
-  const auto found = known_.find(id);
-  return found == known_.end() ? nullptr : &found->second;
+  const auto block = known_.find(id);
+  return block == known_.end() ? nullptr : &block->second;
 }
 
 }  // namespace tidemark::race

@@ -37,7 +37,7 @@ class Blocks {
   void keep(const Used& used) {
     std::unordered_map<std::uint64_t, Block> kept;
     const auto keep_one = [&](std::uint64_t id) {
-      if (const auto found = known_.find(id); found != known_.end()) kept.emplace(*found);
+      if (const auto block = known_.find(id); block != known_.end()) kept.emplace(*block);
     };
     for (const auto& [begin, owner] : owners_) keep_one(owner.id);
     for (const std::uint64_t id : used) keep_one(id);

@@ -87,12 +87,12 @@ TEST(Footprint, TensorsAreTheirBytes) {
     }
     std::vector<Footprint> pieces;
     append_footprints(pieces, 500, element, sizes.data(), strides.data(), dims);
-    Set found;
+    Set actual;
     for (const Footprint& f : pieces) {
       ASSERT_TRUE(f.rows == 1 || f.pitch > f.width);
-      found.merge(bytes_of(f, 0, 100000));
+      actual.merge(bytes_of(f, 0, 100000));
     }
-    ASSERT_EQ(expected, found) << i;
+    ASSERT_EQ(expected, actual) << i;
   }
 }
 

@@ -10,7 +10,7 @@ void Labels::clear() {
 }
 
 std::uint32_t Labels::intern(std::string_view word) {
-  if (const auto found = word_ids_.find(word); found != word_ids_.end()) return found->second;
+  if (const auto id = word_ids_.find(word); id != word_ids_.end()) return id->second;
   words_.emplace_back(word);
   return word_ids_[words_.back()] = static_cast<std::uint32_t>(words_.size() - 1);
 }

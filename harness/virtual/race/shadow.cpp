@@ -14,19 +14,19 @@ bool same_access(const Access& a, const Access& b) {
          a.block == b.block;
 }
 
-void note(std::vector<Conflict>& found, const Access& before, std::size_t bytes, bool within) {
-  for (Conflict& c : found) {
+void note(std::vector<Conflict>& conflicts, const Access& before, std::size_t bytes, bool within) {
+  for (Conflict& c : conflicts) {
     if (c.within_operator != within || !same_access(c.before, before)) continue;
     c.bytes += bytes;
     return;
   }
-  found.push_back({before, bytes, within});
+  conflicts.push_back({before, bytes, within});
 }
 
 }  // namespace
 
 void Shadow::collect(const Access& access, const Order& order, std::uintptr_t begin,
-                     const Segment& segment, std::vector<Conflict>& found) {
+                     const Segment& segment, std::vector<Conflict>& conflicts) {
   for (const Access& old : segment.history) {
     if (!old.write && !access.write) continue;
     // An operator's own arguments: they may be the same tensor, or views of one storage (PyTorch
@@ -36,7 +36,7 @@ void Shadow::collect(const Access& access, const Order& order, std::uintptr_t be
                         old.where != access.where;
     if (!within && order.after(old)) continue;
     const std::size_t bytes = common_bytes(access.where, old.where, begin, segment.end);
-    if (bytes > 0) note(found, old, bytes, within);
+    if (bytes > 0) note(conflicts, old, bytes, within);
   }
 }
 
@@ -60,7 +60,7 @@ void Shadow::cut(std::uintptr_t at) {
   segment.end = at;
 }
 
-void Shadow::record(const Access& access, const Order& order, std::vector<Conflict>& found) {
+void Shadow::record(const Access& access, const Order& order, std::vector<Conflict>& conflicts) {
   const std::uintptr_t begin = access.where.begin, end = access.where.end();
   if (begin >= end) return;
   cut(begin);
@@ -69,7 +69,7 @@ void Shadow::record(const Access& access, const Order& order, std::vector<Confli
   if (access.write && access.where.dense()) {
     const auto first = at;
     for (; at != segments_.end() && at->first < end; ++at)
-      collect(access, order, at->first, at->second, found);
+      collect(access, order, at->first, at->second, conflicts);
     if (first != at && first->first == begin) {  // the common case: the same range again
       first->second.end = end;
       first->second.history.assign(1, access);
@@ -87,7 +87,7 @@ void Shadow::record(const Access& access, const Order& order, std::vector<Confli
       segments_.emplace_hint(at, place, Segment{stop, {access}});
       place = stop;
     } else {
-      collect(access, order, place, at->second, found);
+      collect(access, order, place, at->second, conflicts);
       add(access, order, place, at->second);
       place = at->second.end;
       ++at;
@@ -96,11 +96,12 @@ void Shadow::record(const Access& access, const Order& order, std::vector<Confli
   if (pieces > 1) join(begin, end);
 }
 
-void Shadow::compare(const Access& access, const Order& order, std::vector<Conflict>& found) const {
+void Shadow::compare(const Access& access, const Order& order,
+                     std::vector<Conflict>& conflicts) const {
   auto at = segments_.upper_bound(access.where.begin);
   if (at != segments_.begin()) --at;
   for (; at != segments_.end() && at->first < access.where.end(); ++at)
-    collect(access, order, at->first, at->second, found);
+    collect(access, order, at->first, at->second, conflicts);
 }
 
 void Shadow::join(std::uintptr_t begin, std::uintptr_t end) {

@@ -42,11 +42,11 @@ struct Conflict {
 
 class Shadow {
  public:
-  /// Appends to `found` what conflicts with `access` and is not ordered before it, then remembers
-  /// the access.
-  void record(const Access& access, const Order& order, std::vector<Conflict>& found);
+  /// Appends to `conflicts` what conflicts with `access` and is not ordered before it, then
+  /// remembers the access.
+  void record(const Access& access, const Order& order, std::vector<Conflict>& conflicts);
   /// The first half alone.
-  void compare(const Access& access, const Order& order, std::vector<Conflict>& found) const;
+  void compare(const Access& access, const Order& order, std::vector<Conflict>& conflicts) const;
   /// Forgets what is ordered before everything to come.
   void forget(const VectorClock& done);
   void clear() { segments_.clear(); }
@@ -67,7 +67,7 @@ class Shadow {
 
   void cut(std::uintptr_t at);
   static void collect(const Access& access, const Order& order, std::uintptr_t begin,
-                      const Segment& segment, std::vector<Conflict>& found);
+                      const Segment& segment, std::vector<Conflict>& conflicts);
   static void add(const Access& access, const Order& order, std::uintptr_t begin, Segment& segment);
   void join(std::uintptr_t begin, std::uintptr_t end);
 

@@ -55,11 +55,11 @@ struct Simulation {
     clocks[s].raise(s, ++counts[s]);
     Access access{.where = footprint(), .stream = s, .place = counts[s], .write = below(3) == 0};
     const Order order{clocks[s], host};
-    std::vector<Conflict> found;
-    shadow.record(access, order, found);
+    std::vector<Conflict> conflicts;
+    shadow.record(access, order, conflicts);
     const bool expected = naive(access, order);
     everything.push_back(access);
-    return {!found.empty(), expected};
+    return {!conflicts.empty(), expected};
   }
 };
 
@@ -69,9 +69,9 @@ TEST(Shadow, FindsTheFirstRaceOfARandomProgramWhereTheWholeHistoryHasIt) {
     Simulation simulation(seed);
     bool raced = false;
     for (int i = 0; i < 40 && !raced; ++i) {
-      const auto [found, expected] = simulation.step();
-      ASSERT_EQ(expected, found) << "seed " << seed << ", step " << i;
-      raced = found;
+      const auto [has_conflict, expected] = simulation.step();
+      ASSERT_EQ(expected, has_conflict) << "seed " << seed << ", step " << i;
+      raced = has_conflict;
       late += raced && i > 10;
     }
     raced ? ++racy : ++clean;
@@ -88,31 +88,31 @@ Access at(std::uintptr_t begin, std::size_t width, std::uint32_t stream, std::ui
 TEST(Shadow, GrowsTogetherAgain) {
   Shadow shadow;
   VectorClock clock, host;
-  std::vector<Conflict> found;
+  std::vector<Conflict> conflicts;
   for (std::uint64_t i = 1; i <= 100; ++i) {
     clock.raise(0, i);
-    shadow.record(at(100 * i, 100, 0, i, true), {clock, host}, found);
+    shadow.record(at(100 * i, 100, 0, i, true), {clock, host}, conflicts);
   }
   EXPECT_EQ(100U, shadow.size());
   clock.raise(0, 101);
-  shadow.record(at(100, 10000, 0, 101, true), {clock, host}, found);
+  shadow.record(at(100, 10000, 0, 101, true), {clock, host}, conflicts);
   EXPECT_EQ(1U, shadow.size());
   host.merge(clock);
   shadow.forget(host);
   EXPECT_EQ(0U, shadow.size());
-  EXPECT_TRUE(found.empty());
+  EXPECT_TRUE(conflicts.empty());
 }
 
 TEST(Shadow, CountsTheSharedBytesOfAllPieces) {
   Shadow shadow;
   const VectorClock nothing;
-  std::vector<Conflict> found;
-  shadow.record(at(0, 1000, 1, 1, true), {nothing, nothing}, found);
-  shadow.record(at(300, 10, 1, 1, false), {nothing, nothing}, found);
-  found.clear();
-  shadow.record(at(200, 500, 2, 1, false), {nothing, nothing}, found);
-  ASSERT_EQ(1U, found.size());
-  EXPECT_EQ(500U, found[0].bytes);
+  std::vector<Conflict> conflicts;
+  shadow.record(at(0, 1000, 1, 1, true), {nothing, nothing}, conflicts);
+  shadow.record(at(300, 10, 1, 1, false), {nothing, nothing}, conflicts);
+  conflicts.clear();
+  shadow.record(at(200, 500, 2, 1, false), {nothing, nothing}, conflicts);
+  ASSERT_EQ(1U, conflicts.size());
+  EXPECT_EQ(500U, conflicts[0].bytes);
 }
 
 }  // namespace

@@ -41,10 +41,10 @@ std::vector<bool> Bound::kept() const {
   std::vector<bool> out(parts_.size());
   const std::size_t last = parts_.size() - std::min(kLast, parts_.size());
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(last), out.end(), true);
-  std::uint32_t found = 0;
+  std::uint32_t seen = 0;
   for (std::size_t i = parts_.size(); i-- > 0;) {
-    if ((parts_[i].reached & ~found) == 0) continue;
-    found |= parts_[i].reached;
+    if ((parts_[i].reached & ~seen) == 0) continue;
+    seen |= parts_[i].reached;
     out[i] = true;
     if (i > 0) out[i - 1] = true;  // its last allocation may be known in the step after only
   }

@@ -135,7 +135,7 @@ void Follower::end(std::int64_t stretch) {
   open_.erase(stretch);
 }
 
-std::int64_t Follower::held(std::size_t device) {
+std::int64_t Follower::live_bytes(std::size_t device) {
   const std::lock_guard lock(mutex);
   return device < kDevices ? held_[device] : 0;
 }

@@ -54,7 +54,7 @@ class Follower {
   /// Bytes that the program holds on a device, as requested, of those allocated since this follower
   /// began. They differ from the allocator's `requested`, which counts a freed block until its
   /// streams are done with it.
-  std::int64_t held(std::size_t device);
+  std::int64_t live_bytes(std::size_t device);
 
  protected:
   const Figures& figures(std::size_t device) const { return figures_[device]; }

@@ -47,7 +47,7 @@ struct Python {
 };
 Python python;
 
-bool found() {
+bool has_functions() {
   return look_up(python.function, "PyCFunction_NewEx") &&
          look_up(python.bytes, "PyBytes_AsString") && look_up(python.pointer, "PyLong_AsVoidPtr") &&
          look_up(python.error, "PyErr_Occurred") && look_up(python.fail, "PyErr_SetString") &&
@@ -204,6 +204,6 @@ constexpr std::array<Definition, 10> kDefinitions{{
 
 extern "C" [[gnu::visibility("default")]] void* tidemark_record_builtin(const char* name) {
   const auto* of_name = std::ranges::find(kDefinitions, std::string_view(name), &Definition::name);
-  if (of_name == kDefinitions.end() || !found()) return nullptr;
+  if (of_name == kDefinitions.end() || !has_functions()) return nullptr;
   return python.function(of_name, nullptr, nullptr);
 }

@@ -187,5 +187,5 @@ EXPORTED void tidemark_record_stretch_end(int64_t stretch) {
 
 EXPORTED int64_t tidemark_record_held(int device) {
   State* state = recording();
-  return state == nullptr || device < 0 ? 0 : state->held(static_cast<std::size_t>(device));
+  return state == nullptr || device < 0 ? 0 : state->live_bytes(static_cast<std::size_t>(device));
 }

@@ -23,10 +23,10 @@ using OnWord = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned);
 
 OnWord* of_driver(const char* name) {
   void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
+  cudaDriverEntryPointQueryResult query_result{};
   const auto error =
-      cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
-  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess)
+      cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &query_result);
+  if (error != cudaSuccess || query_result != cudaDriverEntryPointSuccess)
     fail(ncclUnhandledCudaError, "the CUDA driver has no {}", name);
   return reinterpret_cast<OnWord*>(function);
 }

@@ -176,9 +176,9 @@ void note_refusal(const std::string&) {}
 
 const char* not_supported(const char* function) {
   static auto* mutex = new std::mutex;
-  static auto* said = new std::set<std::string>;
+  static auto* reported = new std::set<std::string>;
   const std::lock_guard lock(*mutex);
-  if (said->insert(function).second)
+  if (reported->insert(function).second)
     std::fprintf(stderr, "tidemark: NCCL's %s is not supported by the staged NCCL\n", function);
   return "not supported by the staged NCCL";
 }

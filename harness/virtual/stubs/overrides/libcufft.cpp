@@ -44,8 +44,8 @@ Plans& plans() { return tidemark::device::immortal<Plans>(); }
 template <class Use>
 int with_plan(int number, Use use) {
   const std::lock_guard lock(plans().mutex);
-  const auto found = plans().all.find(number);
-  return found == plans().all.end() ? invalid_plan : use(found->second);
+  const auto plan = plans().all.find(number);
+  return plan == plans().all.end() ? invalid_plan : use(plan->second);
 }
 
 std::size_t bytes_of(int type) {

@@ -53,17 +53,17 @@ Workspace between(const Point (&points)[count], std::int64_t size, std::size_t u
                   double constant = 0) {
   const auto n = static_cast<double>(size);
   const Point& last = points[count - 1];
-  double found = last.size * (n / last.n) * (n / last.n);
+  double interpolated = last.size * (n / last.n) * (n / last.n);
   bool at_point = false;
   for (std::size_t i = count; i-- > 0 && points[i].n >= n;) {
     const Point& above = points[i];
     const Point& below = points[i == 0 ? 0 : i - 1];
     const double part = above.n == below.n ? 0 : (above.n - n) / (above.n - below.n);
-    found = above.size - static_cast<double>(static_cast<std::int64_t>(std::max(part, 0.0) *
-                                                                       (above.size - below.size)));
+    interpolated = above.size - static_cast<double>(static_cast<std::int64_t>(
+                                    std::max(part, 0.0) * (above.size - below.size)));
     at_point = above.n == n;
   }
-  return {found * static_cast<double>(unit) + constant, at_point};
+  return {interpolated * static_cast<double>(unit) + constant, at_point};
 }
 
 // Blocks of 32 columns: 4 bytes for each pair of blocks.
@@ -157,9 +157,9 @@ Workspace gesvd(std::int64_t m, std::int64_t n, std::size_t unit) {
                                  {31, 825408},   {32, 825664},  {33, 826208},   {64, 844128},
                                  {100, 903264},  {128, 967072}, {200, 1116928}, {256, 1262112},
                                  {500, 2574400}, {512, 2689792}};
-  Workspace found = between(kElements, n, unit);
-  found.recorded = found.recorded && m == 2 * n;
-  return found;
+  Workspace workspace = between(kElements, n, unit);
+  workspace.recorded = workspace.recorded && m == 2 * n;
+  return workspace;
 }
 
 // Square, twice as many rows as columns, and twice as many columns as rows.
@@ -172,21 +172,21 @@ Workspace gesvdj(std::int64_t m, std::int64_t n, std::size_t unit) {
                              {500, 2085344}, {512, 2164480}};
   constexpr Point kTall[] = {{500, 1328832}, {512, 1377536}};
   if (std::max(m, n) <= 32) return {992.0 * static_cast<double>(unit), recorded(std::min(m, n))};
-  Workspace found;
+  Workspace workspace;
   if (m == n) {
-    found = between(kSquare, n, unit);
+    workspace = between(kSquare, n, unit);
   } else if (m < n) {
-    found = between(kWide, m, unit);
-    found.recorded = found.recorded && n == 2 * m;
+    workspace = between(kWide, m, unit);
+    workspace.recorded = workspace.recorded && n == 2 * m;
   } else if (n <= 256) {  // the QR decomposition's, and the reflectors
-    found.bytes =
+    workspace.bytes =
         (geqrf_elements(n) + 32 + static_cast<double>(up(n, 32))) * static_cast<double>(unit);
-    found.recorded = recorded(n) && m == 2 * n;
+    workspace.recorded = recorded(n) && m == 2 * n;
   } else {
-    found = between(kTall, n, unit);
-    found.recorded = found.recorded && m == 2 * n;
+    workspace = between(kTall, n, unit);
+    workspace.recorded = workspace.recorded && m == 2 * n;
   }
-  return found;
+  return workspace;
 }
 
 // Float and double take the same bytes; complex numbers twice, less 64 (one size recorded).
