@@ -91,17 +91,17 @@ bool is_snapshot(const std::string& path) {
 /// The file itself, or of a run's folder the one snapshot that it holds.
 std::string snapshot_in(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return path;
-  std::vector<std::string> found;
+  std::vector<std::string> snapshots;
   if (const auto folder = std::filesystem::path(path) / "snapshot";
       std::filesystem::is_directory(folder))
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-      if (entry.path().extension() == ".pickle") found.push_back(entry.path().string());
-  if (found.size() != 1)
+      if (entry.path().extension() == ".pickle") snapshots.push_back(entry.path().string());
+  if (snapshots.size() != 1)
     throw std::runtime_error(
         fmt::format("{}: has {} memory snapshots in snapshot/, and --events against a snapshot "
                     "needs one: name the file",
-                    path, found.size()));
-  return found[0];
+                    path, snapshots.size()));
+  return snapshots[0];
 }
 
 int run_compare_events(const CompareArguments& arguments) {

@@ -77,11 +77,12 @@ TEST_F(Files, CompareTakesFoldersAndFiles) {
   EXPECT_EQ(same.code, 0);
   EXPECT_THAT(same.out, HasSubstr("no difference"));
   EXPECT_EQ(same.err, "");
-  Result found = run({"compare", base, worse});
-  EXPECT_EQ(found.code, 1);
-  EXPECT_THAT(found.out, HasSubstr("Regressions (1)\n  fsdp_prefetch/smoke/r2/math/instant stash "
-                                   "rank 0: memory/active/forward: 5,242,880 -> 5,243,392 bytes"));
-  EXPECT_EQ(run({"compare", base, worse}).out, found.out);
+  Result comparison = run({"compare", base, worse});
+  EXPECT_EQ(comparison.code, 1);
+  EXPECT_THAT(comparison.out,
+              HasSubstr("Regressions (1)\n  fsdp_prefetch/smoke/r2/math/instant stash "
+                        "rank 0: memory/active/forward: 5,242,880 -> 5,243,392 bytes"));
+  EXPECT_EQ(run({"compare", base, worse}).out, comparison.out);
   EXPECT_EQ(run({"compare", "--threshold", "memory=512", "time=5%", base, worse}).code, 0);
   EXPECT_EQ(run({"compare", base, worse, "--threshold", "memory=512", "time=5%"}).code, 0);
   EXPECT_EQ(run({"compare", base, worse, "--threshold=memory=511"}).code, 1);
@@ -341,9 +342,9 @@ TEST_F(Files, AHistoryThatCannotBeWrittenIsAWarning) {
   write(folder_ / "history.sqlite", std::string(5000, 'x'));
   testing::internal::CaptureStderr();
   remember(folder_ / "base", small_report());
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("warning: this run is not in the history: "));
-  EXPECT_EQ(std::ranges::count(said, '\n'), 1);
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warning, HasSubstr("warning: this run is not in the history: "));
+  EXPECT_EQ(std::ranges::count(warning, '\n'), 1);
 }
 
 TEST_F(Files, OnGithubRegressionsAreAnnotations) {
@@ -353,7 +354,7 @@ TEST_F(Files, OnGithubRegressionsAreAnnotations) {
   EXPECT_EQ(run({"compare", base, worse}).out.find("::error"), std::string::npos);
   setenv("GITHUB_ACTIONS", "true", 1);
   setenv("GITHUB_STEP_SUMMARY", summary.c_str(), 1);
-  const Result found = run({"compare", base, worse});
+  const Result comparison = run({"compare", base, worse});
   testing::internal::CaptureStdout();
   tell_github(small_report());
   const std::string of_run = testing::internal::GetCapturedStdout();
@@ -361,7 +362,7 @@ TEST_F(Files, OnGithubRegressionsAreAnnotations) {
   const Result unwritable = run({"compare", base, worse});
   unsetenv("GITHUB_ACTIONS");
   unsetenv("GITHUB_STEP_SUMMARY");
-  EXPECT_THAT(found.out,
+  EXPECT_THAT(comparison.out,
               HasSubstr("\n::error title=memory/active/forward regressed::fsdp_prefetch/"));
   EXPECT_THAT(of_run, HasSubstr("::error title=memory/form/active/forward failed::"));
   EXPECT_THAT(read_bytes(summary), testing::StartsWith("before\n# tidemark compare: 1 regression"));

@@ -33,17 +33,17 @@ std::string escaped(const std::string& text, const char* more) {
 // The one file of this name below the current folder, without hidden folders; or the name.
 std::string path_of(const std::string& name) {
   namespace fs = std::filesystem;
-  std::string found;
+  std::string match;
   std::error_code none;
   for (fs::recursive_directory_iterator it(".", none), end; !none && it != end;
        it.increment(none)) {
     const std::string here = it->path().filename();
     if (here.starts_with(".") && it->is_directory(none)) it.disable_recursion_pending();
     if (here != name) continue;
-    if (!found.empty()) return name;
-    found = it->path().lexically_normal();
+    if (!match.empty()) return name;
+    match = it->path().lexically_normal();
   }
-  return found.empty() ? name : found;
+  return match.empty() ? name : match;
 }
 
 // "alive/activations, layers.*, forward train.py:61" of a program that holds more.

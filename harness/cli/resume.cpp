@@ -68,17 +68,19 @@ Resumed::Resumed(const std::filesystem::path& folder, const RunRecord& now) {
 
 const TrialRecord* Resumed::of(const PlannedTrial& planned) const {
   const TrialRecord wanted = record_of(planned);
-  const auto found = std::ranges::find_if(report_.trials, [&](const TrialRecord& trial) {
+  const auto past_trial = std::ranges::find_if(report_.trials, [&](const TrialRecord& trial) {
     return trial.name() == wanted.name() && trial.steps == wanted.steps &&
            trial.seed == wanted.seed && trial.params == wanted.params &&
            trial.capacity == wanted.capacity;
   });
-  if (found == report_.trials.end() || course_of(*found) != Course::finished) return nullptr;
-  const bool whole = std::ranges::all_of(found->variants, [](const VariantRecord& variant) {
+  if (past_trial == report_.trials.end() || course_of(*past_trial) != Course::finished)
+    return nullptr;
+  const bool whole = std::ranges::all_of(past_trial->variants, [](const VariantRecord& variant) {
     return variant.not_run.empty() && variant.error.empty() && variant.files.empty();
   });
-  const bool same = std::ranges::equal(found->variants, planned.variants, {}, &VariantRecord::name);
-  return whole && same ? &*found : nullptr;
+  const bool same =
+      std::ranges::equal(past_trial->variants, planned.variants, {}, &VariantRecord::name);
+  return whole && same ? &*past_trial : nullptr;
 }
 
 Ns Resumed::time_of(const TrialRecord& trial) const {

@@ -65,21 +65,21 @@ struct Ground {
 
 // Libraries that are none of this ground's.
 std::vector<std::string> strangers(const Ground& ground) {
-  std::vector<std::string> found;
+  std::vector<std::string> paths;
   for (const auto& library : loaded_libraries())
-    if (library.maker != ground.maker_of(library)) found.push_back(library.path.string());
-  return found;
+    if (library.maker != ground.maker_of(library)) paths.push_back(library.path.string());
+  return paths;
 }
 
 void stay_virtual(bool staged, char** argv) {
   const Ground ground{true, staged};
-  const auto found = strangers(ground);
-  if (!found.empty() && !started_again_on(ground.name()))
+  const auto foreign_libraries = strangers(ground);
+  if (!foreign_libraries.empty() && !started_again_on(ground.name()))
     start_again(ground.name(), ground.folders(), "", argv);
-  if (!found.empty())
+  if (!foreign_libraries.empty())
     throw Unavailable(fmt::format("--device virtual: these stand in its way: {} (LD_PRELOAD, "
                                   "LD_LIBRARY_PATH): take them out",
-                                  fmt::join(found, " ")),
+                                  fmt::join(foreign_libraries, " ")),
                       2);
   int devices = 0;  // the virtual platform obeys that variable like any other
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -91,10 +91,10 @@ void stay_virtual(bool staged, char** argv) {
 }
 
 void require_cuda(const Ground& ground) {
-  if (const auto found = strangers(ground); !found.empty())
+  if (const auto foreign_libraries = strangers(ground); !foreign_libraries.empty())
     throw Unavailable(fmt::format("--device cuda: these stand in the way of NVIDIA's: {} "
                                   "(LD_PRELOAD): take them out",
-                                  fmt::join(found, " ")),
+                                  fmt::join(foreign_libraries, " ")),
                       2);
   if (auto refused = refusal(library_facts()))
     throw Unavailable("--device cuda: " + refused->why, refused->code);

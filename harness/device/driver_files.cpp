@@ -15,13 +15,13 @@ std::vector<fs::path> search_path() {
   Dl_serinfo size{};
   if (self == nullptr || dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return {};
   std::vector<char> room(size.dls_size);
-  auto* found = reinterpret_cast<Dl_serinfo*>(room.data());
-  found->dls_size = size.dls_size;
-  found->dls_cnt = size.dls_cnt;
-  if (dlinfo(self, RTLD_DI_SERINFO, found) != 0) return {};
+  auto* search_info = reinterpret_cast<Dl_serinfo*>(room.data());
+  search_info->dls_size = size.dls_size;
+  search_info->dls_cnt = size.dls_cnt;
+  if (dlinfo(self, RTLD_DI_SERINFO, search_info) != 0) return {};
   std::vector<fs::path> folders;
-  for (unsigned i = 0; i < found->dls_cnt; ++i)
-    folders.emplace_back(found->dls_serpath[i].dls_name);
+  for (unsigned i = 0; i < search_info->dls_cnt; ++i)
+    folders.emplace_back(search_info->dls_serpath[i].dls_name);
   return folders;
 }
 
@@ -32,23 +32,23 @@ std::vector<fs::path> cached(const std::string& name) {
   std::ifstream file("/etc/ld.so.cache", std::ios::binary);
   const std::string all{std::istreambuf_iterator<char>(file), {}};
   const std::string tail = "/" + name + '\0';
-  std::vector<fs::path> found;
+  std::vector<fs::path> paths;
   for (auto at = all.find(tail); at != std::string::npos; at = all.find(tail, at + 1)) {
     const auto begin = all.rfind('\0', at) + 1;
-    found.emplace_back(all.substr(begin, at + tail.size() - 1 - begin));
+    paths.emplace_back(all.substr(begin, at + tail.size() - 1 - begin));
   }
-  return found;
+  return paths;
 }
 
 }  // namespace
 
 std::vector<fs::path> driver_files(const std::string& name) {
-  std::vector<fs::path> found;
-  for (const auto& folder : search_path()) found.push_back(folder / name);
-  std::ranges::copy(cached(name), std::back_inserter(found));
+  std::vector<fs::path> paths;
+  for (const auto& folder : search_path()) paths.push_back(folder / name);
+  std::ranges::copy(cached(name), std::back_inserter(paths));
   for (const char* folder : {"/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"})  // as containers mount
-    found.push_back(fs::path(folder) / name);
-  return found;
+    paths.push_back(fs::path(folder) / name);
+  return paths;
 }
 
 }  // namespace tidemark

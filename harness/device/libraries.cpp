@@ -29,10 +29,11 @@ fs::path path_of(const void* function) {
 
 fs::path virtual_folder() {
   std::error_code ignored;
-  fs::path found;  // the last one: what stands in LD_LIBRARY_PATH, which comes first, is not ours
+  // The last one: what stands in LD_LIBRARY_PATH, which comes first, is not ours.
+  fs::path last_match;
   for (const auto& folder : search_path())
-    if (fs::exists(folder / "libtidemark_device.so.1", ignored)) found = folder;
-  return found;
+    if (fs::exists(folder / "libtidemark_device.so.1", ignored)) last_match = folder;
+  return last_match;
 }
 
 fs::path staged_folder() { return virtual_folder().parent_path() / "staged"; }
@@ -43,16 +44,16 @@ bool collectives_are_staged() {
 }
 
 std::vector<Library> loaded_libraries() {
-  std::vector<Library> found;
+  std::vector<Library> libraries;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
         static_cast<std::vector<Library>*>(to)->push_back({{}, info->dlpi_name, Maker::nvidia});
         return 0;
       },
-      &found);
+      &libraries);
   const fs::path folder = virtual_folder(), staged = staged_folder();
   std::error_code ignored;
-  std::erase_if(found, [&](Library& each) {
+  std::erase_if(libraries, [&](Library& each) {
     each.name = each.path.filename().string();
     const fs::path ours = virtual_place(folder, each.name);
     if (fs::equivalent(each.path, ours, ignored))
@@ -61,7 +62,7 @@ std::vector<Library> loaded_libraries() {
       each.maker = Maker::staged;
     return folder.empty() || each.name.empty() || !fs::exists(ours, ignored);
   });
-  return found;
+  return libraries;
 }
 
 fs::path management_library() {

@@ -24,9 +24,10 @@ LinkedGpu linked_gpu() {
   std::string text(tidemark_device_describe(nullptr, 0) + 1, '\0');
   tidemark_device_describe(text.data(), text.size());
   text.pop_back();
-  const auto said = nlohmann::json::parse(text);
-  return {said.at("profile"), said.at("profile_file"), said.at("capacity_bytes"),
-          said.at("context_bytes"), said.at("nccl_bytes")};
+  const auto description = nlohmann::json::parse(text);
+  return {description.at("profile"), description.at("profile_file"),
+          description.at("capacity_bytes"), description.at("context_bytes"),
+          description.at("nccl_bytes")};
 }
 
 }  // namespace tidemark

@@ -12,15 +12,15 @@ namespace tidemark {
 namespace {
 
 std::unique_ptr<Platform> choose() {
-  auto found = virtual_platform();
-  if (found == nullptr) return cuda_platform();
+  auto chosen = virtual_platform();
+  if (chosen == nullptr) return cuda_platform();
   const char* variable = std::getenv("TIDEMARK_PLATFORM");
   const std::string asked = variable != nullptr ? variable : "";
-  if (asked == "cuda") return rehearsal_platform(std::move(found));
+  if (asked == "cuda") return rehearsal_platform(std::move(chosen));
   if (!asked.empty())
     throw UsageError("TIDEMARK_PLATFORM=" + asked +
                      ": there is cuda, a rehearsal on the virtual device; else unset it");
-  return found;
+  return chosen;
 }
 
 }  // namespace

@@ -62,9 +62,9 @@ std::string CudaPlatform::steps_end() {
   if (learning_) host_time_ = took;
   learning_ = false;
   if (!hold_) return "";
-  const bool held = hold_->holds();
+  const bool holds = hold_->holds();
   hold_.reset();
-  if (held) return "";
+  if (holds) return "";
   return fmt::format(
       "the device was held back for {} ms, but the host took {} ms to enqueue the steps: the peaks "
       "are no bound for lagging (try fewer --steps)",

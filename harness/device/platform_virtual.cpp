@@ -89,7 +89,7 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
     return text_of(tidemark_device_stream_name, stream);
   }
   std::vector<Race> races() const override {
-    std::vector<Race> found;
+    std::vector<Race> all_races;
     for (const auto& each : read_races()) {
       const auto access = [&](const char* which, std::size_t side) {
         const auto span = known_.find(operation(each.at("last").at(side)));
@@ -100,9 +100,9 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
                 each.at("kind")};
       if (const std::int64_t count = each.at("count"); count > 1)
         race.explanation += " (" + std::to_string(count) + " times)";
-      found.push_back(std::move(race));
+      all_races.push_back(std::move(race));
     }
-    return found;
+    return all_races;
   }
   std::string check_settings(const std::string& gpu, const std::string& capacity) const override {
     return wrong_settings(gpu, capacity, tidemark_device_set_profile, tidemark_device_set_capacity,

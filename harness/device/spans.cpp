@@ -61,13 +61,13 @@ Spans spans_of(const std::vector<tidemark_span>& all, std::size_t most,
       ++out.left_out;
       continue;
     }
-    const auto [found, added] =
+    const auto [entry, added] =
         lanes.try_emplace(s.stream, static_cast<std::uint32_t>(out.streams.size()));
     if (added) out.streams.push_back(lane(s.stream));
     const bool of_operator = *s.op != 0 && s.kind != TIDEMARK_SPAN_COLLECTIVE;
     if (racing.contains({s.stream, s.place}))
       places[{s.stream, s.place}] = static_cast<std::int64_t>(out.all.size());
-    out.all.push_back({found->second, names[of_operator ? s.op : short_name(s.name)],
+    out.all.push_back({entry->second, names[of_operator ? s.op : short_name(s.name)],
                        static_cast<SpanKind>(s.kind), s.enqueued, s.begin, s.end});
   }
   out.names = names.all();

@@ -198,7 +198,7 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   const ProcessesEnd end =
       run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);
   if (end.code != 0) leave_cause({end.code, end.first_name, end.first});
-  for (const std::string& line : end.said) std::fprintf(stderr, "tidemark: %s\n", line.c_str());
+  for (const std::string& line : end.messages) std::fprintf(stderr, "tidemark: %s\n", line.c_str());
   if (end.left > 0)
     std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
                  plural(end.left, "process", "processes").c_str());

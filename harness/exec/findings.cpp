@@ -64,7 +64,8 @@ int Findings::finish(const Report& base, Ns duration) {
   int code = 0;
   for (const TrialRecord& one : trials) {
     const std::string where = trials.size() > 1 ? one.schedule + ": " : "";
-    for (const std::string& line : held(one.verdicts)) say(paint_.green(where + line) + "\n");
+    for (const std::string& line : passed_checks(one.verdicts))
+      say(paint_.green(where + line) + "\n");
     for (const Verdict& verdict : one.verdicts)
       if (verdict.status == Status::fail)
         say(paint_.red("FAIL") + " " + where + verdict.why + "\n");

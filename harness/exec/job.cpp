@@ -111,18 +111,18 @@ void Job::end(const std::string& schedule, int exit_code) const {
 }
 
 Held Job::end() {
-  Held held = lock();
+  Held guard = lock();
   write_new(folder_ / std::to_string(launcher_.rank) / "ended", "");
   alive_ = Held();
-  return held;
+  return guard;
 }
 
 Held Job::lock() const {
-  Held held = lock_file(folder_ / "lock", LOCK_EX);
-  if (!held)
+  Held guard = lock_file(folder_ / "lock", LOCK_EX);
+  if (!guard)
     throw std::runtime_error(fmt::format("exec: {} cannot be locked: {}",
                                          (folder_ / "lock").string(), std::strerror(errno)));
-  return held;
+  return guard;
 }
 
 bool Job::ended(int rank) const { return fs::exists(folder_ / std::to_string(rank) / "ended"); }

@@ -91,19 +91,19 @@ Libraries own_libraries(const fs::path& folder) {
 Libraries libraries_for(const fs::path& python, const fs::path& folder) {
   const std::string script = folder / "python" / "tidemark_wheel.py";
   const std::string command = shell_word(python) + " " + shell_word(script) + " --check";
-  std::string said;
+  std::string output;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw UsageError("exec: " + python.string() + " cannot be started");
   std::array<char, 512> piece{};
   while (const std::size_t size = std::fread(piece.data(), 1, piece.size(), pipe))
-    said.append(piece.data(), size);
+    output.append(piece.data(), size);
   const int status = pclose(pipe);
   const std::string mark =
       "tidemark-check:";  // a sitecustomize of the user's may have printed before
-  const auto at = said.rfind(mark);
+  const auto at = output.rfind(mark);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || at == std::string::npos)
     throw UsageError("exec: " + python.string() + " cannot be run");
-  const auto answer = nlohmann::json::parse(said.substr(at + mark.size()));
+  const auto answer = nlohmann::json::parse(output.substr(at + mark.size()));
   if (answer.contains("problem"))
     throw UsageError("exec: " + python.string() + " " + answer.at("problem").get<std::string>());
   return {answer.at("torch"), answer.at("layer").get<std::string>(),

@@ -29,14 +29,15 @@ ProjectSettings read(const fs::path& file, const toml::table& table) {
   for (const auto& [key, value] : table) {
     const std::string name(key.str());
     if (const auto text = texts.find(name); text != texts.end()) {
-      const auto said = value.value_exact<std::string>();
-      if (!said || said->empty()) refuse(file, "[tool.tidemark] " + name + " must be a text");
-      *text->second = *said;
+      const auto text_value = value.value_exact<std::string>();
+      if (!text_value || text_value->empty())
+        refuse(file, "[tool.tidemark] " + name + " must be a text");
+      *text->second = *text_value;
     } else if (name == "timeout") {
-      const auto said = value.value_exact<std::int64_t>();
-      if (!said || *said < 1 || *said > 86400)
+      const auto seconds = value.value_exact<std::int64_t>();
+      if (!seconds || *seconds < 1 || *seconds > 86400)
         refuse(file, "[tool.tidemark] timeout must be seconds, from 1 to 86400");
-      out.timeout = static_cast<int>(*said);
+      out.timeout = static_cast<int>(*seconds);
     } else {
       refuse(file, "[tool.tidemark] has no setting " + name + " (there are: " + kKeys + ")");
     }

@@ -73,7 +73,7 @@ std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wis
   return out;
 }
 
-std::vector<std::string> held(const std::vector<Verdict>& verdicts) {
+std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts) {
   std::vector<std::string> out;
   if (std::ranges::find(verdicts, kKnown, &Verdict::name) != verdicts.end()) return out;
   for (const auto& [name, flag] :

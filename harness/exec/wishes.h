@@ -28,9 +28,9 @@ inline Verdict not_known(int rank, const std::string& why) {
 /// The verdicts on what the user asks for, of each device and process. Where nothing was recorded,
 /// or a process was killed, one fails that says so.
 std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wishes);
-/// "FAIL --max-peak: rank 0 allocated ..." for each that failed, and a line for each kind of check
-/// that holds everywhere: "--max-peak: the most is 61.2 GiB (rank 3)".
-std::vector<std::string> held(const std::vector<Verdict>& verdicts);
+/// A line for each kind of check that holds everywhere: "--no-races: none". Empty where something
+/// was not recorded.
+std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts);
 
 /// The report of another run, as `tidemark exec --out` and `--report` write it. Throws UsageError
 /// in one line where it is none, or where it holds no peaks.

@@ -48,29 +48,31 @@ Bytes of_logits(const AlivePart& part, Bytes logits) {
 }
 
 void add_chunked_loss(std::vector<AdviceRow>& rows, const FitRun& run) {
-  Bytes held = 0;
+  Bytes logits_bytes = 0;
   if (run.logits > 0)
     for (const AlivePart& part : run.alive->parts)
-      if (!is_state(part)) held += of_logits(part, run.logits);
-  if (held > 0)
-    rows.push_back(row(fmt::format("loss in {} chunks", kChunks), held / kChunks * (kChunks - 1),
-                       fmt::format("{} are blocks of {} elements, as the logits", bytes_text(held),
-                                   exact(run.logits)),
+      if (!is_state(part)) logits_bytes += of_logits(part, run.logits);
+  if (logits_bytes > 0)
+    rows.push_back(row(fmt::format("loss in {} chunks", kChunks),
+                       logits_bytes / kChunks * (kChunks - 1),
+                       fmt::format("{} are blocks of {} elements, as the logits",
+                                   bytes_text(logits_bytes), exact(run.logits)),
                        "the same, in another order"));
 }
 
 void add_ranks(std::vector<AdviceRow>& rows, const FitRun& run) {
-  Bytes held = 0;
-  for (const AlivePart& part : run.alive->parts) held += is_state(part) ? part.bytes : 0;
-  if (held == 0) return;
+  Bytes state_bytes = 0;
+  for (const AlivePart& part : run.alive->parts) state_bytes += is_state(part) ? part.bytes : 0;
+  if (state_bytes == 0) return;
   const std::int64_t from = std::max<std::int64_t>(run.shards, 1);
   const std::int64_t to = run.shards > 1 ? 2 * from : kUsualRanks;
   const std::string change = run.shards > 1
                                  ? fmt::format("FSDP over {} ranks, which are {}", to, from)
                                  : fmt::format("FSDP over {} ranks", to);
-  std::string why = "parameters, gradients and optimizer states are " + bytes_text(held);
+  std::string why = "parameters, gradients and optimizer states are " + bytes_text(state_bytes);
   if (run.shards <= 1) why += "; the parameters that are gathered for a while are not counted";
-  rows.push_back(row(change, held - held * from / to, why, "the same, in another order"));
+  rows.push_back(
+      row(change, state_bytes - state_bytes * from / to, why, "the same, in another order"));
 }
 
 }  // namespace

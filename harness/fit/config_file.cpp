@@ -55,8 +55,8 @@ ordered_json::json_pointer pointer(const std::string& key) {
 
 /// A number or truth value of a text, or null.
 ordered_json plain(const std::string& value) {
-  const ordered_json found = ordered_json::parse(value, nullptr, false);
-  return found.is_number() || found.is_boolean() ? found : ordered_json();
+  const ordered_json parsed = ordered_json::parse(value, nullptr, false);
+  return parsed.is_number() || parsed.is_boolean() ? parsed : ordered_json();
 }
 
 void set(toml::table& all, const fs::path& file, const std::string& key, const std::string& value) {

@@ -22,13 +22,13 @@ void Store::add(const FitRun& run) {
 }
 
 const FitRun* Store::find(const FitValues& values, const std::string& gpu, Bytes capacity) const {
-  const auto found = runs_.find({values_text(values), gpu, capacity});
-  return found == runs_.end() ? nullptr : &found->second.front();
+  const auto runs = runs_.find({values_text(values), gpu, capacity});
+  return runs == runs_.end() ? nullptr : &runs->second.front();
 }
 
 const FitRun* Store::second(const FitValues& values, const std::string& gpu, Bytes capacity) const {
-  const auto found = runs_.find({values_text(values), gpu, capacity});
-  return found == runs_.end() || found->second.size() < 2 ? nullptr : &found->second[1];
+  const auto runs = runs_.find({values_text(values), gpu, capacity});
+  return runs == runs_.end() || runs->second.size() < 2 ? nullptr : &runs->second[1];
 }
 
 std::vector<FitRun> Store::all() const {

@@ -93,9 +93,9 @@ std::string last_line(const std::string& output) {
     if (!std::regex_match(line, ours)) last = line;
   }
   constexpr std::size_t kLongest = 200;
-  std::string found = raised.empty() ? last : raised;
-  if (found.size() > kLongest) found = one_line(found.substr(0, kLongest)) + " ...";
-  return found;
+  std::string message = raised.empty() ? last : raised;
+  if (message.size() > kLongest) message = one_line(message.substr(0, kLongest)) + " ...";
+  return message;
 }
 
 FitRun read_run(const FitValues& values, const fs::path& folder) {

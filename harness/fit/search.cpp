@@ -57,8 +57,8 @@ std::vector<Try> towards_bound(const Known& known, std::int64_t high, double cap
 /// Below the bound, where runs at the GPU's size decide.
 std::vector<Try> towards_fit(const Known& known, std::int64_t bound) {
   const auto open = [&](std::int64_t place) {
-    const auto found = known.find(place);
-    return found == known.end() || found->second.at_edge;
+    const auto seen = known.find(place);
+    return seen == known.end() || seen->second.at_edge;
   };
   const std::int64_t low = largest(known);
   std::int64_t high = bound;  // the first that does not fit

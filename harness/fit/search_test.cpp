@@ -56,10 +56,10 @@ Found search(const Program& program, std::int64_t count, double capacity, std::i
 }
 
 std::int64_t by_force(const Program& program, std::int64_t count, double capacity) {
-  std::int64_t found = -1;
+  std::int64_t largest_fit = -1;
   for (std::int64_t place = 0; place < count; ++place)
-    if (fits(program(place), capacity)) found = place;
-  return found;
+    if (fits(program(place), capacity)) largest_fit = place;
+  return largest_fit;
 }
 
 Program linear(double base, double slope) {
@@ -98,16 +98,16 @@ TEST(Search, FindsWhatTryingEveryValueFinds) {
 TEST(Search, ARightGuessTakesTwoRuns) {
   for (const std::int64_t right : {0, 29, 62}) {
     const double capacity = 10 + 3 * static_cast<double>(right + 1);
-    const Found found = search(linear(10, 3), 64, capacity, right);
-    EXPECT_EQ(found.largest, right);
-    EXPECT_EQ(found.runs, 2U);
+    const Found outcome = search(linear(10, 3), 64, capacity, right);
+    EXPECT_EQ(outcome.largest, right);
+    EXPECT_EQ(outcome.runs, 2U);
   }
 }
 
 TEST(Search, ALineTakesFourRuns) {
-  const Found found = search(linear(10, 3), 256, 100);
-  EXPECT_EQ(found.largest, 29);  // 10 + 3 * 30 = 100
-  EXPECT_LE(found.runs, 4U);
+  const Found outcome = search(linear(10, 3), 256, 100);
+  EXPECT_EQ(outcome.largest, 29);  // 10 + 3 * 30 = 100
+  EXPECT_LE(outcome.runs, 4U);
 }
 
 TEST(Search, ThirdsWhereALineIsOfNoUse) {
@@ -115,9 +115,9 @@ TEST(Search, ThirdsWhereALineIsOfNoUse) {
     const double peak = place < 700 ? 1 + 1e-6 * static_cast<double>(place) : 1e9;
     return {peak, peak};
   };
-  const Found found = search(program, 1024, 2);
-  EXPECT_EQ(found.largest, 699);
-  EXPECT_LE(found.runs, 30U);
+  const Found outcome = search(program, 1024, 2);
+  EXPECT_EQ(outcome.largest, 699);
+  EXPECT_LE(outcome.runs, 30U);
 }
 
 TEST(Search, AFitAboveAMissIsFound) {  // fragmentation of place 20 alone
@@ -125,9 +125,9 @@ TEST(Search, AFitAboveAMissIsFound) {  // fragmentation of place 20 alone
     const double peak = 10 * static_cast<double>(place + 1);
     return {peak, peak * 1.1, place != 20 && place < 23};
   };
-  const Found found = search(program, 256, 255);
-  EXPECT_EQ(found.largest, 22);
-  EXPECT_LE(found.runs, 8U);
+  const Found outcome = search(program, 256, 255);
+  EXPECT_EQ(outcome.largest, 22);
+  EXPECT_LE(outcome.runs, 8U);
 }
 
 TEST(Search, ManyValuesAtTheEdgeAreHalved) {
@@ -146,10 +146,10 @@ TEST(Search, WidensWherePeaksFall) {
     const double peak = 10 + 5 * std::abs(static_cast<double>(place) - 16.0);
     return {peak, peak};
   };
-  const Found found = search(valley, 32, 40);
-  EXPECT_EQ(found.largest, by_force(valley, 32, 40));
-  EXPECT_EQ(found.largest, 22);
-  EXPECT_FALSE(found.grew);
+  const Found outcome = search(valley, 32, 40);
+  EXPECT_EQ(outcome.largest, by_force(valley, 32, 40));
+  EXPECT_EQ(outcome.largest, 22);
+  EXPECT_FALSE(outcome.grew);
   const Found wide = search(
       [](std::int64_t place) -> Value {
         const double peak = 1e6 - static_cast<double>(place);

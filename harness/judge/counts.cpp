@@ -47,10 +47,10 @@ Verdict in_order(const std::string& name, const std::vector<Call>& expected,
   std::int64_t different = 0;
   std::string first;
   for (std::size_t i = 0; i < std::max(expected.size(), measured.size()); ++i) {
-    const auto wanted = text_of(expected, i), found = text_of(measured, i);
-    if (wanted == found) continue;
+    const auto wanted = text_of(expected, i), actual = text_of(measured, i);
+    if (wanted == actual) continue;
     if (different++ == 0)
-      first = "call " + std::to_string(i) + ": " + found + " instead of " + wanted;
+      first = "call " + std::to_string(i) + ": " + actual + " instead of " + wanted;
   }
   auto verdict = counted(name, 0, different, "calls", what);
   verdict.why = first;

@@ -31,9 +31,9 @@ Alive::Alive(std::initializer_list<std::pair<std::string, std::int64_t>> terms) 
 }
 
 void Alive::add(const std::string& symbol, std::int64_t times) {
-  const auto found = std::ranges::find(terms_, symbol, &decltype(terms_)::value_type::first);
-  if (found != terms_.end())
-    found->second += times;
+  const auto term = std::ranges::find(terms_, symbol, &decltype(terms_)::value_type::first);
+  if (term != terms_.end())
+    term->second += times;
   else if (times != 0)
     terms_.emplace_back(symbol, times);
 }
@@ -109,9 +109,10 @@ std::optional<Expectation> Vocabulary::highest(Statistic statistic,
   one.slack = static_cast<Bytes>(high - low);
   if (one.slack == 0) return one;
   for (const auto& [symbol, value] : one.formula.values) {
-    const auto found = amounts_.find(symbol);
-    if (found == amounts_.end() || found->second.smallest == 0) continue;
-    one.unit = one.unit == 0 ? found->second.smallest : std::min(one.unit, found->second.smallest);
+    const auto amount = amounts_.find(symbol);
+    if (amount == amounts_.end() || amount->second.smallest == 0) continue;
+    one.unit =
+        one.unit == 0 ? amount->second.smallest : std::min(one.unit, amount->second.smallest);
   }
   if (one.slack * kSharpness > one.unit) return std::nullopt;
   one.why = fmt::format(

@@ -55,9 +55,10 @@ std::vector<GradientError> gradient_errors(const std::vector<Shard>& mine,
       const at::Tensor values = part.values.reshape({-1}).contiguous();
       if (const Shard* other = baseline ? covering(*baseline, part) : nullptr) {
         const at::Tensor theirs = elements(*other, part);
-        const Compared found = same_bits(values, theirs) ? Compared() : compare(values, theirs);
-        row.baseline = found.distance;
-        if (found.first >= 0) row.first = part.offset + found.first;
+        const Compared difference =
+            same_bits(values, theirs) ? Compared() : compare(values, theirs);
+        row.baseline = difference.distance;
+        if (difference.first >= 0) row.first = part.offset + difference.first;
       }
       if (whole != nullptr) row.reference = compare(values, elements(*whole, part)).distance;
     }

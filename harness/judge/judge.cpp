@@ -66,9 +66,9 @@ struct Judge {
 
   Verdict memory(const RankResult& seen, const Expectation& expectation) const {
     const double expected = expectation.formula.evaluate();
-    const double found = measured(seen.record, expectation);
+    const double actual = measured(seen.record, expectation);
     const auto slack = static_cast<double>(expectation.slack);
-    auto verdict = bounded(verdict_name(expectation), expected, expected + slack, found,
+    auto verdict = bounded(verdict_name(expectation), expected, expected + slack, actual,
                            expectation.formula.text);
     verdict.values = expectation.formula.values;
     verdict.slack = slack;
@@ -77,7 +77,7 @@ struct Judge {
       verdict.why = std::string("highest moment of the ") +
                     (expectation.basis == Basis::form ? "form: " : "replay: ") + expectation.where +
                     (verdict.why.empty() ? "" : "; ") + verdict.why;
-    if (std::isnan(found))
+    if (std::isnan(actual))
       verdict.why = expectation.moment.empty()
                         ? "the program has no phase '" + expectation.phase + "'"
                         : "the program has no moment '" + expectation.moment + "'";
@@ -102,9 +102,9 @@ struct Judge {
                                static_cast<double>(seen.record.rest_after),
                                "held before the step"));
     for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
-      const auto found = seen.record.categories.find(transient);
+      const auto category = seen.record.categories.find(transient);
       const double left =
-          found == seen.record.categories.end() ? 0 : static_cast<double>(found->second.end);
+          category == seen.record.categories.end() ? 0 : static_cast<double>(category->second.end);
       verdicts.push_back(bounded(std::string("rest/") + transient, 0, 0, left, "0"));
     }
     return verdicts;

@@ -205,19 +205,21 @@ std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
 }
 
 std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int rank) {
-  std::map<std::string, std::set<double>> found;
+  std::map<std::string, std::set<double>> values_by_symbol;
   bool accounts = false;
   for (const auto& variant : scenario.variants) {
     if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) continue;
     for (const auto& sum : sums_of(scenario, trial, variant, rank)) {
       accounts = accounts || sum.basis == Basis::account;
       if (sum.statistic == Statistic::requested)
-        for (const auto& [symbol, value] : sum.formula.values) found[symbol].insert(value);
+        for (const auto& [symbol, value] : sum.formula.values)
+          values_by_symbol[symbol].insert(value);
     }
   }
   auto symbols = scenario.symbols;
   for (auto& symbol : symbols)
-    if (const auto& values = found[symbol.name]; values.size() == 1) symbol.value = *values.begin();
+    if (const auto& values = values_by_symbol[symbol.name]; values.size() == 1)
+      symbol.value = *values.begin();
   if (scenario.replay)
     symbols.push_back({"replay",
                        "the highest figure of the plan's allocations, run one by one through a "

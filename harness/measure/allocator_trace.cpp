@@ -85,15 +85,15 @@ void AllocatorTrace::take_stock() {
 }
 
 std::uint32_t AllocatorTrace::stream(void* handle) {
-  const auto [found, added] =
+  const auto [place, added] =
       stream_places_.try_emplace(handle, static_cast<std::uint32_t>(streams_.size()));
   if (added) streams_.push_back(platform().stream_name(handle));
-  return found->second;
+  return place->second;
 }
 
 BlockLayout::Block* AllocatorTrace::block_at(std::int64_t address) {
-  const auto found = now_.blocks().find(address);
-  return found == now_.blocks().end() ? nullptr : &found->second;
+  const auto block = now_.blocks().find(address);
+  return block == now_.blocks().end() ? nullptr : &block->second;
 }
 
 void AllocatorTrace::on_block(std::size_t device, Bytes bytes) {

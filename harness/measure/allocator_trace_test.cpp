@@ -178,9 +178,9 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
       }
       Bytes sum = 0;
       for (const auto& [name, category] : tide.categories()) sum += category.peak_share;
-      Bytes held = 0;
-      for (const auto& row : program.at_highest()) held += row.use == 'a' ? row.bytes : 0;
-      EXPECT_EQ(sum, held);
+      Bytes alive_bytes = 0;
+      for (const auto& row : program.at_highest()) alive_bytes += row.use == 'a' ? row.bytes : 0;
+      EXPECT_EQ(sum, alive_bytes);
       const recorder::Stretch stretch = tide.read(of_step);
       EXPECT_EQ(four(stretch.begin), begin);
       EXPECT_EQ(four(stretch.highest), own(true)) << "seed " << seed << " step " << step;
@@ -265,10 +265,10 @@ TEST(Largest, NamesOperatorShapeTypeAndCategory) {
     b.sum().backward();
   });
   const auto find = [&](const std::string& op) {
-    const auto found = std::ranges::find_if(record.largest, [&](const AliveBlock& block) {
+    const auto match = std::ranges::find_if(record.largest, [&](const AliveBlock& block) {
       return block.op == op && block.category != "workspaces";
     });
-    return found == record.largest.end() ? AliveBlock() : *found;
+    return match == record.largest.end() ? AliveBlock() : *match;
   };
   const AliveBlock product = find("aten::mm");
   EXPECT_EQ(product.shape, (std::vector<std::int64_t>{512, 2048}));

@@ -22,8 +22,8 @@ ncclDataType_t type_of(const at::Tensor& tensor) {
       {at::kFloat, ncclFloat32},     {at::kDouble, ncclFloat64}, {at::kHalf, ncclFloat16},
       {at::kBFloat16, ncclBfloat16}, {at::kInt, ncclInt32},      {at::kLong, ncclInt64},
       {at::kByte, ncclUint8}};
-  const auto found = kTypes.find(tensor.scalar_type());
-  if (found != kTypes.end()) return found->second;
+  const auto type = kTypes.find(tensor.scalar_type());
+  if (type != kTypes.end()) return type->second;
   throw CommunicationError(fmt::format("NCCL has no element type for {}; convert the tensor first",
                                        c10::toString(tensor.scalar_type())));
 }

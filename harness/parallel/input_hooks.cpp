@@ -39,13 +39,13 @@ struct InputHooks::Counter {
     const auto* wanted = autograd::get_current_graph_task_exec_info();
     const auto* reached = autograd::get_current_graph_task_nodes_in_graph();
     for (const auto& producer : producers) {
-      const auto held = node_of(producer);
-      auto* node = held.get();
+      const auto shared_node = node_of(producer);
+      auto* node = shared_node.get();
       if (wanted->empty()) {
         running += reached->count(node);
       } else {
-        const auto found = wanted->find(node);
-        running += found != wanted->end() && found->second.should_execute();
+        const auto exec_info = wanted->find(node);
+        running += exec_info != wanted->end() && exec_info->second.should_execute();
       }
     }
     return running;

@@ -18,9 +18,11 @@ TEST_F(Sharded, TheWholeKeepsItsTensorAndItsVersionWhileMemoryComesAndGoes) {
   const auto whole = p.whole();
   const auto version = whole._version();
   EXPECT_TRUE(whole.requires_grad() && whole.is_leaf());
-  const auto held = c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current;
+  const auto allocated =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current;
   p.give_back();
-  EXPECT_LT(c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current, held);
+  EXPECT_LT(c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current,
+            allocated);
   p.take().fill_(2);
   EXPECT_TRUE(p.whole().is_same(whole));
   EXPECT_EQ(whole._version(), version);

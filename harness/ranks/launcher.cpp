@@ -72,34 +72,34 @@ std::optional<Launcher> launcher(const char* name, const char* rank, const char*
 
 std::optional<Launcher> torchrun() {
   if (variable("TORCHELASTIC_RUN_ID").empty()) return {};
-  auto found = launcher("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK");
-  if (!found) return {};
-  found->mpi = false;
-  found->job = variable("MASTER_ADDR") + ":" + variable("MASTER_PORT") + " restart " +
-               variable("TORCHELASTIC_RESTART_COUNT");
-  return found;
+  auto result = launcher("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK");
+  if (!result) return {};
+  result->mpi = false;
+  result->job = variable("MASTER_ADDR") + ":" + variable("MASTER_PORT") + " restart " +
+                variable("TORCHELASTIC_RESTART_COUNT");
+  return result;
 }
 
 std::optional<Launcher> mpirun() {
-  auto found = launcher("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                        "OMPI_COMM_WORLD_LOCAL_RANK");
-  if (found) found->job = variable("PMIX_NAMESPACE");
-  return found;
+  auto result = launcher("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                         "OMPI_COMM_WORLD_LOCAL_RANK");
+  if (result) result->job = variable("PMIX_NAMESPACE");
+  return result;
 }
 
 std::optional<Launcher> srun() {
   if (variable("SLURM_STEP_ID").empty()) return {};
-  auto found = launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
-  if (!found) return {};
-  found->job = slurm_job();
-  found->mpi = number("PMIX_RANK") || number("PMI_RANK");
-  return found;
+  auto result = launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
+  if (!result) return {};
+  result->job = slurm_job();
+  result->mpi = number("PMIX_RANK") || number("PMI_RANK");
+  return result;
 }
 
 std::optional<Launcher> mpiexec() {
-  auto found = launcher("mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
-  if (found) found->job = hydra_job();
-  return found;
+  auto result = launcher("mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
+  if (result) result->job = hydra_job();
+  return result;
 }
 
 // Neither Open MPI nor Slurm: its size is known to MPI alone.
@@ -118,9 +118,9 @@ std::optional<Launcher> find_launcher() {
   // MPICH's mpiexec starts its processes by srun in an allocation, and says so itself.
   if (!variable("MPI_LOCALNRANKS").empty() && variable("TORCHELASTIC_RUN_ID").empty() &&
       variable("OMPI_COMM_WORLD_RANK").empty())
-    if (auto found = mpiexec()) return found;
+    if (auto result = mpiexec()) return result;
   for (const auto find : {torchrun, mpirun, srun, mpiexec, other})
-    if (auto found = find()) return found;
+    if (auto result = find()) return result;
   return {};
 }
 

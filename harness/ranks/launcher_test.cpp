@@ -82,13 +82,13 @@ TEST(Launcher, IsFoundByItsVariables) {
   for (const Started& started : kStarted) forget(started.variables);
   for (const auto& [by, variables, text, rank, size, local, mpi] : kStarted) {
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-    const auto found = find_launcher();
-    EXPECT_EQ(found ? found->text() : "", text) << by;
+    const auto launcher = find_launcher();
+    EXPECT_EQ(launcher ? launcher->text() : "", text) << by;
     EXPECT_EQ(local_rank(), local) << by;
-    if (found) {
-      EXPECT_EQ(found->rank, rank) << by;
-      EXPECT_EQ(found->size, size) << by;
-      EXPECT_EQ(found->mpi, mpi) << by;
+    if (launcher) {
+      EXPECT_EQ(launcher->rank, rank) << by;
+      EXPECT_EQ(launcher->size, size) << by;
+      EXPECT_EQ(launcher->mpi, mpi) << by;
     }
     forget(variables);
   }

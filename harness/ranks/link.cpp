@@ -24,14 +24,14 @@ std::optional<std::pair<int, std::string>> Link::arrived(int source, const Tag& 
   flush();
   pull();
   auto& messages = inbox_[tag];
-  const auto found = std::ranges::find_if(
+  const auto match = std::ranges::find_if(
       messages, [&](const auto& one) { return source == kAny || one.first == source; });
-  if (found == messages.end()) {
+  if (match == messages.end()) {
     require_alive(source);
     return std::nullopt;
   }
-  auto message = std::move(*found);
-  messages.erase(found);
+  auto message = std::move(*match);
+  messages.erase(match);
   if (messages.empty()) inbox_.erase(tag);
   return message;
 }
@@ -39,8 +39,8 @@ std::optional<std::pair<int, std::string>> Link::arrived(int source, const Tag& 
 bool Link::waits(const Tag& tag) {
   std::lock_guard lock(mutex_);
   pull();
-  const auto found = inbox_.find(tag);
-  return found != inbox_.end() && !found->second.empty();
+  const auto messages = inbox_.find(tag);
+  return messages != inbox_.end() && !messages->second.empty();
 }
 
 void Link::file(int source, const Tag& tag, std::string text) {

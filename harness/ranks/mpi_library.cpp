@@ -33,7 +33,7 @@ std::vector<const MpiFamily*> of_the_launcher() {
 
 std::vector<fs::path> places(const MpiFamily& family) {
   if (const std::string given = variable("TIDEMARK_LIBMPI"); !given.empty()) return {given};
-  std::vector<fs::path> found(family.sonames.begin(), family.sonames.end());
+  std::vector<fs::path> candidates(family.sonames.begin(), family.sonames.end());
   const std::string path = variable("PATH");
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find(':', at), path.size());
@@ -44,11 +44,11 @@ std::vector<fs::path> places(const MpiFamily& family) {
         for (const char* soname : family.sonames)
           if (const fs::path file = program.parent_path().parent_path() / folder / soname;
               !none && fs::exists(file))
-            found.push_back(file);
+            candidates.push_back(file);
     }
     at = end + 1;
   }
-  return found;
+  return candidates;
 }
 
 std::string version_of(void* library) {

@@ -43,10 +43,10 @@ void hear_signals() {
 }
 
 std::vector<pid_t> children() {
-  std::vector<pid_t> found;
+  std::vector<pid_t> pids;
   std::ifstream list("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  for (pid_t child = 0; list >> child;) found.push_back(child);
-  return found;
+  for (pid_t child = 0; list >> child;) pids.push_back(child);
+  return pids;
 }
 
 int code_of(int status) {
@@ -184,7 +184,7 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
     const bool ends_the_rest = together && !running.empty() && ending == Clock::time_point{};
     if (ends_the_rest) line += ": tidemark ends the other ranks";
     if (ends_the_rest || (WIFSIGNALED(status) && ending == Clock::time_point{}))
-      end.said.push_back(line);
+      end.messages.push_back(line);
     if (ends_the_rest) end_rest(SIGTERM);
   }
   const auto left = [&] {

@@ -28,7 +28,7 @@ struct ProcessesEnd {
   std::string first_name;  // "rank 1": the first that failed, if one did
   std::string first;       // "rank 1 was ended by signal 9 (Killed)"
   std::filesystem::file_time_type first_at;  // when that was seen
-  std::vector<std::string> said;             // lines for the user, in their order
+  std::vector<std::string> messages;         // lines for the user, in their order
   int left = 0;                              // processes that were still running, and were killed
 };
 

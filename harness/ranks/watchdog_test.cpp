@@ -48,14 +48,14 @@ TEST(Watchdog, LeavesAloneWhatMovesAndWhatHasEnded) {
 
 TEST(Watchdog, BitesAtOnceWhereThereIsTrouble) {
   std::atomic<int> looks = 0, bites = 0;
-  std::string said;  // read when the watchdog is gone
+  std::string message;  // read when the watchdog is gone
   const auto begin = std::chrono::steady_clock::now();
   {
     std::atomic<std::uint64_t> beats = 0;  // however far it gets
     const auto watchdog = start_watchdog(
         {[&] { return ++beats; }, [&] { return std::string(++looks > 3 ? "it is broken" : ""); }},
         milliseconds(60'000), [&](const std::string& trouble) {
-          said = trouble;
+          message = trouble;
           ++bites;
         });
     for (int i = 0; i < 2000 && bites == 0; ++i) std::this_thread::sleep_for(milliseconds(10));
@@ -63,7 +63,7 @@ TEST(Watchdog, BitesAtOnceWhereThereIsTrouble) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_EQ(bites, 1);
   EXPECT_EQ(looks, 4);
-  EXPECT_EQ(said, "it is broken");
+  EXPECT_EQ(message, "it is broken");
 }
 
 }  // namespace

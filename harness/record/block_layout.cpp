@@ -17,8 +17,8 @@ void BlockLayout::apply(const BlockChange& change) {
           change.owner};
       return set_pool(change.address, change.size <= kSmall);
     case AllocatorAction::free_requested:
-      if (auto found = blocks_.find(change.address); found != blocks_.end())
-        found->second.state = BlockState::pending_free;
+      if (auto block = blocks_.find(change.address); block != blocks_.end())
+        block->second.state = BlockState::pending_free;
       return;
     case AllocatorAction::free_completed:
       blocks_.erase(change.address);

@@ -353,9 +353,9 @@ Formula only_used(const Formula& formula) {
   for (const char c : formula.text + " ") {
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_')
       name += c;
-    else if (const auto found = formula.values.find(std::exchange(name, {}));
-             found != formula.values.end())
-      result.values.insert(*found);
+    else if (const auto value = formula.values.find(std::exchange(name, {}));
+             value != formula.values.end())
+      result.values.insert(*value);
   }
   return result;
 }

@@ -30,11 +30,11 @@ void worse(SweepPoint& mine, const SweepPoint& theirs) {
 }  // namespace
 
 void worse(std::vector<GradientError>& rows, const GradientError& row) {
-  const auto found = std::ranges::find(rows, row.name, &GradientError::name);
-  if (found == rows.end())
+  const auto match = std::ranges::find(rows, row.name, &GradientError::name);
+  if (match == rows.end())
     rows.push_back(row);
   else
-    worsen(*found, row);
+    worsen(*match, row);
 }
 
 void join(TrialRecord& mine, TrialRecord theirs) {

@@ -15,12 +15,12 @@ namespace tidemark {
 std::string Node::known_as() const {
   if (!value_.is_object()) return "";
   const auto member = [&](const char* key) -> const Json* {
-    const auto found = value_.find(key);
-    return found == value_.end() ? nullptr : led_to(*found);
+    const auto entry = value_.find(key);
+    return entry == value_.end() ? nullptr : led_to(*entry);
   };
   const auto text = [&](const char* key) {
-    const Json* found = member(key);
-    return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+    const Json* value = member(key);
+    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
   };
   if (const std::string scenario = text("scenario"); !scenario.empty())
     return fmt::format("{}/{}/{}/{}", scenario, text("size"), text("mode"), text("schedule"));
@@ -52,9 +52,9 @@ void Node::need(bool holds, const char* what) const {
 
 Node Node::operator[](std::string_view key) const {
   need(value_.is_object(), "an object");
-  const auto found = value_.find(key);
-  if (found == value_.end()) fail(fmt::format("missing key '{}'", key));
-  return {found.value(), *this, key, 0};
+  const auto entry = value_.find(key);
+  if (entry == value_.end()) fail(fmt::format("missing key '{}'", key));
+  return {entry.value(), *this, key, 0};
 }
 
 bool Node::has(std::string_view key) const {
@@ -111,11 +111,11 @@ const Node::Json* Node::led_to(const Json& value) const {
 }
 
 const Node::Json& Node::followed(const Json& value) const {
-  const Json* found = led_to(value);
-  if (found == nullptr)
+  const Json* target = led_to(value);
+  if (target == nullptr)
     fail(fmt::format("'{}' is not a place among the {} shared values: the file was changed",
                      one_line(value.get<std::string>()), shared_->size()));
-  return *found;
+  return *target;
 }
 
 bool Node::boolean() const {

@@ -189,10 +189,10 @@ class JsonReader {
   static Enum enumerator(const Node& node) {
     const std::string word = node.text();
     const auto all = words(Enum());
-    const auto found = std::ranges::find(all, word);
-    if (found == all.end())
+    const auto match = std::ranges::find(all, word);
+    if (match == all.end())
       node.fail(fmt::format("'{}' is not one of {}", word, fmt::join(all, ", ")));
-    return static_cast<Enum>(found - all.begin());
+    return static_cast<Enum>(match - all.begin());
   }
 
   template <class T>

@@ -33,15 +33,15 @@ Summary::Summary(const Report& report)
 
 std::vector<const Verdict*> in_order(const std::vector<Verdict>& all) {
   std::unordered_map<std::string, std::size_t> places;
-  std::vector<std::pair<std::size_t, const Verdict*>> found;
+  std::vector<std::pair<std::size_t, const Verdict*>> ordered;
   for (const Verdict& v : all)
-    found.emplace_back(places.try_emplace(v.variant + '\n' + v.name, places.size()).first->second,
-                       &v);
-  std::ranges::stable_sort(found, [](const auto& a, const auto& b) {
+    ordered.emplace_back(places.try_emplace(v.variant + '\n' + v.name, places.size()).first->second,
+                         &v);
+  std::ranges::stable_sort(ordered, [](const auto& a, const auto& b) {
     return std::pair(a.first, a.second->rank) < std::pair(b.first, b.second->rank);
   });
   std::vector<const Verdict*> out;
-  for (const auto& [place, verdict] : found) out.push_back(verdict);
+  for (const auto& [place, verdict] : ordered) out.push_back(verdict);
   return out;
 }
 

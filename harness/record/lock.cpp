@@ -28,13 +28,13 @@ Held::~Held() {
 
 Held lock_file(const std::filesystem::path& path, int how) {
   const int file = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  Held held(file);
-  return file >= 0 && lock(file, how) ? std::move(held) : Held();
+  Held guard(file);
+  return file >= 0 && lock(file, how) ? std::move(guard) : Held();
 }
 
 bool is_locked(const std::filesystem::path& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  const Held held(file);
+  const Held guard(file);
   return file >= 0 && !lock(file, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 }
 

@@ -15,15 +15,15 @@ std::string setting_text(const Setting& setting) {
 const Phase* RankRecord::phase(const std::string& name) const {
   if (steps.empty()) return nullptr;
   const auto& phases = steps.back().phases;
-  auto found = std::ranges::find(phases, name, &Phase::name);
-  return found == phases.end() ? nullptr : &*found;
+  auto match = std::ranges::find(phases, name, &Phase::name);
+  return match == phases.end() ? nullptr : &*match;
 }
 
 const Moment* RankRecord::moment(const std::string& name) const {
   if (steps.empty()) return nullptr;
   const auto& moments = steps.back().moments;
-  auto found = std::ranges::find(moments, name, &Moment::name);
-  return found == moments.end() ? nullptr : &*found;
+  auto match = std::ranges::find(moments, name, &Moment::name);
+  return match == moments.end() ? nullptr : &*match;
 }
 
 Bytes RankRecord::peak(Statistic statistic) const {

@@ -12,9 +12,9 @@ class StringTable {
  public:
   /// Its place; a new one at the end where it was not there.
   std::uint32_t operator[](const std::string& name) {
-    const auto [found, added] = places_.try_emplace(name, static_cast<std::uint32_t>(all_.size()));
+    const auto [place, added] = places_.try_emplace(name, static_cast<std::uint32_t>(all_.size()));
     if (added) all_.push_back(name);
-    return found->second;
+    return place->second;
   }
   const std::vector<std::string>& all() const { return all_; }
 

@@ -14,17 +14,17 @@ bool same_but_schedule(const TrialRecord& a, const TrialRecord& b) {
 
 const TrialRecord* twin(const std::vector<TrialRecord>& trials, const TrialRecord& of,
                         const char* schedule) {
-  auto found = std::ranges::find_if(trials, [&](const TrialRecord& other) {
+  auto trial = std::ranges::find_if(trials, [&](const TrialRecord& other) {
     return other.schedule == schedule && other.skipped.empty() && same_but_schedule(other, of);
   });
-  return found == trials.end() ? nullptr : &*found;
+  return trial == trials.end() ? nullptr : &*trial;
 }
 
 const RankRecord* find(const TrialRecord& trial, const std::string& variant, int rank) {
   auto one = std::ranges::find(trial.variants, variant, &VariantRecord::name);
   if (one == trial.variants.end()) return nullptr;
-  auto found = std::ranges::find(one->ranks, rank, &RankRecord::rank);
-  return found == one->ranks.end() ? nullptr : &*found;
+  auto record = std::ranges::find(one->ranks, rank, &RankRecord::rank);
+  return record == one->ranks.end() ? nullptr : &*record;
 }
 
 Verdict between(const std::string& schedule, const Phase& low, const Phase& measured,

@@ -59,11 +59,11 @@ struct Check {
   void add(std::int64_t value, const std::vector<Expectation>& forms, const RankRecord& record) {
     at += (at.empty() ? "" : ", ") + std::to_string(value);
     for (const auto& form : forms) {
-      const double expected = form.formula.evaluate(), found = measured(record, form);
-      if (found >= expected && found <= expected + static_cast<double>(form.slack)) continue;
+      const double expected = form.formula.evaluate(), actual = measured(record, form);
+      if (actual >= expected && actual <= expected + static_cast<double>(form.slack)) continue;
       if (broken++ == 0)
         first = fmt::format("at {} {} is {:.0f} where {} is {:.0f}", value, verdict_name(form),
-                            found, form.formula.text, expected);
+                            actual, form.formula.text, expected);
     }
   }
 

@@ -112,10 +112,10 @@ TEST(Shares, SumToThePeakWithUnsplitRemaindersToo) {
   auto record = measure([](Recorder& recorder) {
     recorder.phase("hold");
     auto options = at::TensorOptions().device(at::kCUDA).dtype(at::kByte);
-    std::vector<at::Tensor> held;
+    std::vector<at::Tensor> tensors;
     for (int i = 0; i < 9; ++i) {
       CategoryScope scope(i % 2 ? "activations" : "unsharded");
-      held.push_back(at::empty({(i % 3 + 1) * 3333333}, options));
+      tensors.push_back(at::empty({(i % 3 + 1) * 3333333}, options));
       at::Tensor passing = at::empty({123457 * (i + 1)}, options);
     }
   });

@@ -24,8 +24,8 @@ Function* next(const char* name) {
 extern "C" __attribute__((visibility("default"))) ncclResult_t ncclCommGetAsyncError(
     ncclComm_t comm, ncclResult_t* error) {
   static std::atomic<int> questions = 0;
-  const char* said = std::getenv("BROKEN_NCCL");
-  const int good = said != nullptr ? std::atoi(said) : -1;
+  const char* setting = std::getenv("BROKEN_NCCL");
+  const int good = setting != nullptr ? std::atoi(setting) : -1;
   const ncclResult_t result =
       next<decltype(::ncclCommGetAsyncError)>("ncclCommGetAsyncError")(comm, error);
   if (good >= 0 && questions++ >= good) *error = ncclRemoteError;

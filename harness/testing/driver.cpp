@@ -5,8 +5,8 @@
 namespace {
 
 int number(const char* name, int otherwise) {
-  const char* said = std::getenv(name);
-  return said != nullptr ? std::atoi(said) : otherwise;
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoi(text) : otherwise;
 }
 
 }  // namespace

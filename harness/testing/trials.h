@@ -86,12 +86,14 @@ inline std::ptrdiff_t passed_of(const TrialRecord& record, const std::string& pr
 /// The numbers of a variant by itself in the trial, as this rank has them (mode math).
 inline Numbers numbers_of(const Scenario& scenario, const Trial& trial, const std::string& variant,
                           World& world) {
-  Numbers found;
+  Numbers result;
   RunOptions options = only(variant);
-  options.numbers = [&](const Variant&, const Numbers& numbers, const Oracle&) { found = numbers; };
+  options.numbers = [&](const Variant&, const Numbers& numbers, const Oracle&) {
+    result = numbers;
+  };
   const auto record = run_trial(scenario, trial, world, options);
   EXPECT_EQ(record.variants.front().error, "") << variant;
-  return found;
+  return result;
 }
 
 /// Fails the running test where a form of requested bytes is not what the replay says. Returns how
