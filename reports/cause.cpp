@@ -27,15 +27,15 @@ std::string brief_text(const std::string& text) {
   static const std::regex memory(
       "out of memory\\. Tried to allocate ([\\d.]+ \\w+)\\.(?: GPU \\d+ has a total capacity of "
       "([\\d.]+ \\w+) of which ([\\d.]+ \\w+) is free)?");
-  std::smatch found;
-  if (std::regex_search(text, found, memory)) {
-    const std::string free = found[2].matched ? fmt::format("; {} free of {}", plain_size(found[3]),
-                                                            plain_size(found[2]))
+  std::smatch match;
+  if (std::regex_search(text, match, memory)) {
+    const std::string free = match[2].matched ? fmt::format("; {} free of {}", plain_size(match[3]),
+                                                            plain_size(match[2]))
                                               : "";
     // A limit, if ranks share a GPU or a program asked for a part of it.
     static const std::regex part("([\\d.]+ \\w+) allowed");
     std::smatch allowed;
-    return fmt::format("out of memory: asked {}{}{}", plain_size(found[1]), free,
+    return fmt::format("out of memory: asked {}{}{}", plain_size(match[1]), free,
                        std::regex_search(text, allowed, part)
                            ? fmt::format("; {} allowed", plain_size(allowed[1]))
                            : "");
@@ -48,10 +48,10 @@ std::string brief_text(const std::string& text) {
 /// variant is named beside it.
 std::string brief_place(const std::string& place) {
   static const std::regex known("^[^,]*, (step \\d+)(?:, (after|waiting in) (\\S+(?: \\d+)?))?");
-  std::smatch found;
-  if (!std::regex_search(place, found, known)) return "";
-  return found[2].matched ? fmt::format("{}, {} {}", found[1].str(), found[2].str(), found[3].str())
-                          : found[1].str();
+  std::smatch match;
+  if (!std::regex_search(place, match, known)) return "";
+  return match[2].matched ? fmt::format("{}, {} {}", match[1].str(), match[2].str(), match[3].str())
+                          : match[1].str();
 }
 
 /// Cause of a failed verdict, and the variant that it lies in.

@@ -47,8 +47,8 @@ std::string element(const char* tag, const std::string& message, const std::stri
 void add_assertion(const Report& report, const TrialRecord& trial,
                    const std::vector<const Verdict*>& all, Suite& suite) {
   const auto first = [&](Status status) {
-    const auto found = std::ranges::find(all, status, &Verdict::status);
-    return found == all.end() ? nullptr : *found;
+    const auto verdict = std::ranges::find(all, status, &Verdict::status);
+    return verdict == all.end() ? nullptr : *verdict;
   };
   std::string inner;
   if (const Verdict* failed = first(Status::fail)) {
@@ -95,15 +95,15 @@ void add_passed(const TrialRecord& trial, Suite& suite) {
 // A trial that never began is one error; of one that was cut short each variant that did not run.
 void add_unfinished(const TrialRecord& trial, Suite& suite) {
   if (trial.not_run.empty()) return;
-  int said = 0;
+  int reported = 0;
   if (course_of(trial) == Course::cut_short)
     for (const VariantRecord& variant : trial.variants) {
-      said += !variant.error.empty();
+      reported += !variant.error.empty();
       if (variant.not_run.empty()) continue;
-      ++said, ++suite.errors;
+      ++reported, ++suite.errors;
       suite.add(trial, variant.name, element("error", "not run: " + variant.not_run));
     }
-  if (said > 0) return;
+  if (reported > 0) return;
   ++suite.errors;
   suite.add(trial, "trial", element("error", "not run: " + trial.not_run));
 }

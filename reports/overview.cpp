@@ -18,12 +18,12 @@ bool together(const TrialRecord& a, const TrialRecord& b) {
 }
 
 OverviewRow& row_of(Overview& overview, const std::string& variant, const std::string& role) {
-  auto found = std::ranges::find(overview.rows, variant, &OverviewRow::variant);
-  if (found == overview.rows.end()) {
+  auto row = std::ranges::find(overview.rows, variant, &OverviewRow::variant);
+  if (row == overview.rows.end()) {
     overview.rows.push_back({variant, role, std::vector<Cell>(overview.trials.size())});
     return overview.rows.back();
   }
-  return *found;
+  return *row;
 }
 
 void fill(Overview& overview, std::size_t column) {
@@ -91,8 +91,8 @@ std::vector<Overview> overviews(const Report& report) {
 }
 
 const VariantRecord* variant_in(const TrialRecord& trial, const std::string& name) {
-  const auto found = std::ranges::find(trial.variants, name, &VariantRecord::name);
-  return found == trial.variants.end() ? nullptr : &*found;
+  const auto match = std::ranges::find(trial.variants, name, &VariantRecord::name);
+  return match == trial.variants.end() ? nullptr : &*match;
 }
 
 std::vector<std::vector<const Verdict*>> by_assertion(const TrialRecord& trial) {

@@ -299,14 +299,15 @@ std::string scenarios(const Report& report, const Beside& beside) {
     head +=
         "<th scope=\"col\" class=\"figure\">before: peak of fix</th><th scope=\"col\" "
         "class=\"figure\">change</th>";
-  std::set<std::string> told;  // scenarios whose controls stand in a row
+  std::set<std::string> named_scenarios;  // scenarios whose controls stand in a row
   const auto table = [&](const std::vector<Overview>& some, const char* label) {
     std::string rows;
     for (const Overview& group : some) {
       const std::string& name = group.trials[0]->scenario;
       rows += group_rows(
           group, fmt::format("#/{}?trial={}", percent_encoded(name, "_-"), place[group.trials[0]]),
-          told.insert(name).second ? controls[name] : "", beside, report.run.capacity_bytes);
+          named_scenarios.insert(name).second ? controls[name] : "", beside,
+          report.run.capacity_bytes);
     }
     return fmt::format(
         "<div class=\"scroller\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table "

@@ -37,13 +37,13 @@ std::vector<std::string> pair_up(const std::vector<Log>& first, const std::vecto
   std::set<std::string> met;
   std::vector<std::string> alone;
   for (const Log& log : first) {
-    const auto found = others.find(log.key());
-    if (found == others.end()) {
+    const auto partner = others.find(log.key());
+    if (partner == others.end()) {
       alone.push_back(log.name());
       continue;
     }
-    met.insert(found->first);
-    use(log, *found->second);
+    met.insert(partner->first);
+    use(log, *partner->second);
   }
   for (const auto& [key, log] : others)
     if (!met.contains(key)) alone.push_back(log->name());

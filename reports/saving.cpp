@@ -21,10 +21,10 @@ std::map<std::string, double> calls_a_step(const VariantRecord& variant, int ste
 }
 
 const Verdict* verdict_of(const TrialRecord& trial, const std::string& variant, const char* name) {
-  const auto found = std::ranges::find_if(trial.verdicts, [&](const Verdict& verdict) {
+  const auto match = std::ranges::find_if(trial.verdicts, [&](const Verdict& verdict) {
     return verdict.variant == variant && verdict.name == name;
   });
-  return found == trial.verdicts.end() ? nullptr : &*found;
+  return match == trial.verdicts.end() ? nullptr : &*match;
 }
 
 void set_price(Saving& saving, const TrialRecord& trial, const VariantRecord& base,

@@ -39,8 +39,9 @@ std::string account(const Verdict& v) {
 std::string prediction(const Verdict& a, const Verdict& b) {
   const auto exactly = [](const Verdict& v) { return v.low && v.low == v.high; };
   const std::string before = exactly(a) && a.unit == b.unit ? exact(*a.low) : expected_text(a);
-  const auto said = [](const std::string& text) { return text.empty() ? "nothing" : text; };
-  return fmt::format("the prediction changed: {} -> {}", said(before), said(expected_text(b)));
+  const auto or_nothing = [](const std::string& text) { return text.empty() ? "nothing" : text; };
+  return fmt::format("the prediction changed: {} -> {}", or_nothing(before),
+                     or_nothing(expected_text(b)));
 }
 
 /// Change of a prediction, relative to its old value.

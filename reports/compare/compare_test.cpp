@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 TEST_F(Compare, AReportAndItselfDoNotDiffer) {
   for (const Report& report : {small_report(), sample_report(2), hostile_report()}) {
-    const Comparison c = held(report, report);
+    const Comparison c = compared(report, report);
     EXPECT_TRUE(c.same());
     EXPECT_EQ(c.exit_code(), 0);
     EXPECT_GT(c.comparisons(), 4);
@@ -32,7 +32,8 @@ TEST_F(Compare, AReportAndItselfDoNotDiffer) {
   }
   Report again = small_report();
   again.run.id = "another";
-  EXPECT_THAT(comparison_summary(held(small_report(), again)), testing::EndsWith("no difference"));
+  EXPECT_THAT(comparison_summary(compared(small_report(), again)),
+              testing::EndsWith("no difference"));
 }
 
 TEST_F(Compare, ThePageOfAReportHasTheResultOfCompare) {
@@ -40,7 +41,7 @@ TEST_F(Compare, ThePageOfAReportHasTheResultOfCompare) {
   Report fresh = base;
   fresh.run.id = "tonight";
   fresh.trials[0].variants[1].ranks[0].steps.back().phases.back()[Statistic::reserved].peak += 1;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   const Changes changes = changes_of(c, {"a", base}, {"b", fresh});
   EXPECT_EQ(c.exit_code(), 1);
   EXPECT_EQ(changes.status, Status::fail);
@@ -48,7 +49,7 @@ TEST_F(Compare, ThePageOfAReportHasTheResultOfCompare) {
   EXPECT_EQ(changes.summary, comparison_summary(c));
   Report other = base;
   for (TrialRecord& trial : other.trials) trial.seed += 1;
-  const Changes none = changes_of(held(base, other, {}, true), {"a", base}, {"b", other});
+  const Changes none = changes_of(compared(base, other, {}, true), {"a", base}, {"b", other});
   EXPECT_EQ(none.status, Status::skip) << "nothing in common is not green";
   EXPECT_EQ(none.result, "nothing was compared");
 }
@@ -58,19 +59,19 @@ TEST_F(Compare, CountsTheVerdictsThatTheReportCounts) {
   std::int64_t verdicts = 0;
   for (const TrialRecord& trial : report.trials)
     verdicts += static_cast<std::int64_t>(trial.verdicts.size());
-  EXPECT_EQ(held(report, report).verdicts, verdicts);
+  EXPECT_EQ(compared(report, report).verdicts, verdicts);
 }
 
 TEST_F(Compare, MoreMemoryIsARegressionAndLessAnImprovement) {
   forward(fresh)[Statistic::active].peak += 512;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   ASSERT_EQ(c.changes.size(), 1u);
   EXPECT_EQ(c.exit_code(), 1);
   EXPECT_EQ(c.changes[0].metric, "memory/active/forward");
   EXPECT_EQ(c.changes[0].place.variant, "stash");
   EXPECT_EQ(c.changes[0].place.ranks, std::vector{0});
   EXPECT_EQ(*c.changes[0].after - *c.changes[0].before, 512);
-  const Comparison back = held(fresh, base);
+  const Comparison back = compared(fresh, base);
   EXPECT_EQ(back.exit_code(), 0);
   EXPECT_EQ(back.count(Effect::improvement), 1);
 }
@@ -110,7 +111,7 @@ TEST_F(Compare, AWaterfallOfCategoriesSumsToTheChangeOfAScenariosPeak) {
 TEST_F(Compare, RanksWithTheSameChangeAreOneLineWithTheWorst) {
   forward(fresh, 1, 0)[Statistic::active].peak += 512;
   forward(fresh, 1, 1)[Statistic::active].peak += 1024;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   ASSERT_EQ(c.changes.size(), 1u);
   EXPECT_EQ(c.changes[0].place.ranks, (std::vector{0, 1}));
   EXPECT_EQ(c.changes[0].rank, 1);
@@ -123,7 +124,7 @@ TEST_F(Compare, AnyStepCounts) {
   steps.assign(3, steps[0]);
   fresh = base;
   fresh.trials[0].variants[1].ranks[0].steps[1].phases[0][Statistic::reserved].peak += 1;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   ASSERT_EQ(c.changes.size(), 1u);
   EXPECT_EQ(c.changes[0].step, 1);
 }
@@ -131,15 +132,16 @@ TEST_F(Compare, AnyStepCounts) {
 TEST_F(Compare, ThresholdsByKindAndByName) {
   for (Ns& t : fresh.trials[0].variants[0].step_time_ns) t += t / 25;  // 4 %
   forward(fresh)[Statistic::active].peak += 512;
-  EXPECT_EQ(held(base, fresh).count(Effect::regression), 1);
-  EXPECT_EQ(held(base, fresh).within, 1);
-  EXPECT_EQ(held(base, fresh, {"time=3%"}).count(Effect::regression), 2);
-  EXPECT_EQ(held(base, fresh, {"memory=512"}).exit_code(), 0);
-  EXPECT_EQ(held(base, fresh, {"memory=511"}).exit_code(), 1);
-  EXPECT_EQ(held(base, fresh, {"memory/active/*=1KiB"}).exit_code(), 0);
-  EXPECT_EQ(held(base, fresh, {"memory/allocated/*=1KiB"}).exit_code(), 1);
-  EXPECT_EQ(held(base, fresh, {"memory=1KiB", "memory/*=0"}).exit_code(), 1) << "the last one wins";
-  EXPECT_THAT(held(base, fresh, {"nosuch/*=1"}).unmatched, Contains("nosuch/*=1"));
+  EXPECT_EQ(compared(base, fresh).count(Effect::regression), 1);
+  EXPECT_EQ(compared(base, fresh).within, 1);
+  EXPECT_EQ(compared(base, fresh, {"time=3%"}).count(Effect::regression), 2);
+  EXPECT_EQ(compared(base, fresh, {"memory=512"}).exit_code(), 0);
+  EXPECT_EQ(compared(base, fresh, {"memory=511"}).exit_code(), 1);
+  EXPECT_EQ(compared(base, fresh, {"memory/active/*=1KiB"}).exit_code(), 0);
+  EXPECT_EQ(compared(base, fresh, {"memory/allocated/*=1KiB"}).exit_code(), 1);
+  EXPECT_EQ(compared(base, fresh, {"memory=1KiB", "memory/*=0"}).exit_code(), 1)
+      << "the last one wins";
+  EXPECT_THAT(compared(base, fresh, {"nosuch/*=1"}).unmatched, Contains("nosuch/*=1"));
   for (const char* bad : {"memory", "=1", "memory=", "memory=-1", "memory=nan", "memory=inf",
                           "memory=1 parsec", "memroy=0", "memory=1%%", "memory=-0"})
     EXPECT_THROW(parse_threshold(bad), std::runtime_error) << bad;
@@ -148,8 +150,8 @@ TEST_F(Compare, ThresholdsByKindAndByName) {
 
 TEST_F(Compare, PercentOfNothingIsExceededByAnything) {
   fresh.trials[0].variants[0].ranks[0].counters.num_ooms = 1;
-  EXPECT_EQ(held(base, fresh, {"counters=50%"}).exit_code(), 1);
-  EXPECT_EQ(held(base, base, {"counters=50%"}).exit_code(), 0);
+  EXPECT_EQ(compared(base, fresh, {"counters=50%"}).exit_code(), 1);
+  EXPECT_EQ(compared(base, base, {"counters=50%"}).exit_code(), 0);
 }
 
 TEST_F(Compare, AFailedVerdictComesBeforeEveryMetric) {
@@ -158,7 +160,7 @@ TEST_F(Compare, AFailedVerdictComesBeforeEveryMetric) {
   v.measured = *v.measured + 4096;
   forward(fresh)[Statistic::active].peak += 4096;
   fresh.trials[0].variants[0].ranks[0].counters.launches += 1000000;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   ASSERT_EQ(c.turns.size(), 1u);
   EXPECT_EQ(c.turns[0].before, "pass");
   EXPECT_EQ(c.turns[0].after, "fail");
@@ -168,7 +170,7 @@ TEST_F(Compare, AFailedVerdictComesBeforeEveryMetric) {
   EXPECT_LT(verdict, memory);
   EXPECT_LT(memory, counter);
   EXPECT_NE(counter, std::string::npos);
-  EXPECT_EQ(held(fresh, base).count(Effect::improvement), 3);
+  EXPECT_EQ(compared(fresh, base).count(Effect::improvement), 3);
 }
 
 TEST_F(Compare, TheLargestRegressionFirst) {
@@ -181,7 +183,7 @@ TEST_F(Compare, TheLargestRegressionFirst) {
           rank.steps[0].phases[0][Statistic::active].peak += ++nth % 7 * 4096;
   auto& culprit = fresh.trials[4].variants[2];
   for (RankRecord& rank : culprit.ranks) rank.steps[0].phases[1][Statistic::active].peak *= 2;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   ASSERT_GT(c.changes.size(), 5u);
   EXPECT_EQ(c.changes[0].place.variant, culprit.name);
   EXPECT_EQ(c.changes[0].metric, "memory/active/" + culprit.ranks[0].steps[0].phases[1].name);
@@ -197,7 +199,7 @@ TEST_F(Compare, OfAControlOnlyTheVerdictsJudge) {
   base.trials[0].variants[1].role = Role::control;
   fresh = base;
   forward(fresh)[Statistic::active].peak += 512;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   EXPECT_EQ(c.exit_code(), 0);
   EXPECT_EQ(c.count(Effect::changed), 1);
 }
@@ -207,25 +209,25 @@ TEST_F(Compare, ALossThatDiffersInOneBitIsARegressionWhicheverWay) {
        {std::nextafter(1.0 / 3, 1), std::nextafter(1.0 / 3, 0), double(NAN), HUGE_VAL}) {
     fresh = base;
     fresh.trials[0].variants[0].loss[1].value = to;
-    const Comparison c = held(base, fresh);
+    const Comparison c = compared(base, fresh);
     EXPECT_EQ(c.exit_code(), 1) << to;
     ASSERT_EQ(c.changes.size(), 1u);
     EXPECT_EQ(c.changes[0].step, 1);
-    EXPECT_EQ(held(base, fresh, {"loss=1e-9"}).exit_code(), std::isfinite(to) ? 0 : 1) << to;
+    EXPECT_EQ(compared(base, fresh, {"loss=1e-9"}).exit_code(), std::isfinite(to) ? 0 : 1) << to;
   }
   Report nans = base;
   nans.trials[0].variants[0].loss[1].value = NAN;
-  EXPECT_TRUE(held(nans, nans).same());
-  EXPECT_EQ(held(nans, base).count(Effect::improvement), 1);
+  EXPECT_TRUE(compared(nans, nans).same());
+  EXPECT_EQ(compared(nans, base).count(Effect::improvement), 1);
   Report shorter = base;
   shorter.trials[0].variants[0].loss.pop_back();
-  EXPECT_EQ(held(base, shorter).exit_code(), 1);
+  EXPECT_EQ(compared(base, shorter).exit_code(), 1);
 }
 
 TEST_F(Compare, SaysHowTheRunsWereMadeDifferently) {
   fresh.run.env["NCCL_ALGO"] = "Tree";
   fresh.run.argv = {"tidemark", "run", "--out", "x"};
-  const Comparison c = held(small_report(), fresh);
+  const Comparison c = compared(small_report(), fresh);
   EXPECT_THAT(c.differently, Contains("NCCL_ALGO: Ring -> Tree"));
   EXPECT_THAT(c.differently, Contains(HasSubstr("-> run")));
 }
@@ -237,7 +239,7 @@ TEST_F(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {
       v.error.clear(), forward(*r)[Statistic::active].peak = 77777777;
   Report clean = base;
   for (auto& v : clean.trials[0].variants) v.error.clear();
-  const Comparison c = held(clean, fresh);
+  const Comparison c = compared(clean, fresh);
   ASSERT_EQ(c.exit_code(), 1);
   const Side a{"<a>", clean}, b{"b", fresh};
   EXPECT_THAT(comparison_text(c, a, b), HasSubstr("77,777,777"));
@@ -255,7 +257,7 @@ TEST_F(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {
 
 TEST_F(Compare, OneIsSingularEverywhere) {
   forward(fresh)[Statistic::active].peak += 512;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   const Side a{"a", base}, b{"b", fresh};
   for (const std::string& text :
        {comparison_text(c, a, b), comparison_markdown(c, a, b), comparison_html(c, a, b)}) {
@@ -273,7 +275,7 @@ TEST_F(Compare, AMillionVerdictsThatAllTurned) {
   }
   fresh = base;
   for (Verdict& v : fresh.trials[0].verdicts) v.status = Status::fail;
-  const Comparison c = held(base, fresh);
+  const Comparison c = compared(base, fresh);
   EXPECT_EQ(c.exit_code(), 1);
   EXPECT_GT(c.comparisons(), 100000);
   EXPECT_LT(comparison_text(c, {"a", base}, {"b", fresh}).size(), 20000u);

@@ -73,8 +73,8 @@ std::vector<Section> kinds_changed(const Report& base, const Report& fresh, std:
       Waterfall step{fmt::format("{} {}: peak of {}", pair.name, after.name, name_of(statistic)),
                      made_of(*before, statistic), made_of(after, statistic)};
       if (step.before.total == 0 || step.after.total == 0) continue;
-      Waterfall& found = largest[pair.fresh->scenario];
-      if (step.by() > found.by()) found = std::move(step);
+      Waterfall& largest_step = largest[pair.fresh->scenario];
+      if (step.by() > largest_step.by()) largest_step = std::move(step);
     }
   std::vector<Waterfall> steps;
   for (auto& [scenario, step] : largest)

@@ -87,8 +87,8 @@ std::vector<std::string> differences(const RunRecord& base, const RunRecord& fre
   for (const RunRecord* run : {&base, &fresh})
     for (const auto& [name, value] : run->env) variables.insert(name);
   const auto value = [](const RunRecord& run, const std::string& name) {
-    const auto found = run.env.find(name);
-    return found == run.env.end() ? std::string() : found->second;
+    const auto variable = run.env.find(name);
+    return variable == run.env.end() ? std::string() : variable->second;
   };
   for (const std::string& name : variables)
     if (name != "TIDEMARK_OUT")

@@ -21,14 +21,14 @@ void pair_items(const std::vector<T>& before, const std::vector<T>& after, auto 
   for (const T& b : after) left.emplace(std::invoke(key, b), &b);
   std::set<const T*> met;
   for (const T& a : before) {
-    const auto found = left.find(std::invoke(key, a));
-    if (found == left.end()) {
+    const auto partner = left.find(std::invoke(key, a));
+    if (partner == left.end()) {
       gone(a);
       continue;
     }
-    met.insert(found->second);
-    both(a, *found->second);
-    left.erase(found);
+    met.insert(partner->second);
+    both(a, *partner->second);
+    left.erase(partner);
   }
   for (const T& b : after)
     if (!met.contains(&b)) come(b);

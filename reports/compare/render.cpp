@@ -136,9 +136,9 @@ std::vector<Spot> spots(const Comparison& c) {
 
 Line memory_line(const std::string& name, const VariantRecord& variant, int rank) {
   Line out{name};
-  const auto found = std::ranges::find(variant.ranks, rank, &RankRecord::rank);
-  if (found == variant.ranks.end()) return out;
-  for (const Sample& s : found->timeline)
+  const auto rank_record = std::ranges::find(variant.ranks, rank, &RankRecord::rank);
+  if (rank_record == variant.ranks.end()) return out;
+  for (const Sample& s : rank_record->timeline)
     out.points.emplace_back(static_cast<double>(s.time) * 1e-6, static_cast<double>(s.active));
   return out;
 }

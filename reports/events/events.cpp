@@ -16,8 +16,8 @@ class Turns {
  public:
   std::int64_t take(std::int64_t address) { return places_[address] = next_++; }
   std::int64_t of(std::int64_t address) const {
-    const auto found = places_.find(address);
-    return found == places_.end() ? -1 : found->second;
+    const auto place = places_.find(address);
+    return place == places_.end() ? -1 : place->second;
   }
 
  private:

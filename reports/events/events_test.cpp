@@ -68,10 +68,10 @@ EventLog log(std::int64_t base, const std::string& schedule = "lagging") {
   return parsed(text(base, schedule));
 }
 
-EventComparison held(const EventLog& a, const EventLog& b) { return compare_events({a}, {b}); }
+EventComparison compared(const EventLog& a, const EventLog& b) { return compare_events({a}, {b}); }
 
 TEST(Events, AreTheSameAtOtherAddressesAndTimes) {
-  const auto result = held(log(1 << 20), log(1 << 30));
+  const auto result = compared(log(1 << 20), log(1 << 30));
   EXPECT_EQ(result.equal, 1);
   EXPECT_EQ(result.events, 11);
   EXPECT_EQ(result.exit_code(), 0);
@@ -99,7 +99,7 @@ TEST(Events, AreReadAsTheyWereWritten) {
   EXPECT_EQ(after.unheld, "why");
   EXPECT_EQ(after.steps.at(1).events.at(0).op, "aten::mm");
   EXPECT_EQ(after.steps.at(1).phases.at(0)[Statistic::active].peak, 4608);
-  EXPECT_EQ(held(log(4096), after).skipped.size(), 1u);
+  EXPECT_EQ(compared(log(4096), after).skipped.size(), 1u);
 }
 
 TEST(Events, ARecordWithoutThemIsAnErrorOfOneLine) {
@@ -112,7 +112,7 @@ TEST(Events, ARecordWithoutThemIsAnErrorOfOneLine) {
 struct Mutation {
   const char* what;
   std::function<void(EventLog&)> act;
-  const char* said;
+  const char* message;
 };
 
 TEST(Events, EachChangeIsFoundWhereItIs) {
@@ -137,11 +137,11 @@ TEST(Events, EachChangeIsFoundWhereItIs) {
   for (const auto& mutation : all) {
     EventLog changed = log(4096);
     mutation.act(changed);
-    const auto result = held(log(4096), changed);
+    const auto result = compared(log(4096), changed);
     EXPECT_EQ(result.exit_code(), 1) << mutation.what;
     ASSERT_EQ(result.different.size(), 1u) << mutation.what;
-    EXPECT_THAT(result.different[0].lines.at(0), HasSubstr(mutation.said)) << mutation.what;
-    EXPECT_THAT(result.text("A", "B"), HasSubstr(mutation.said));
+    EXPECT_THAT(result.different[0].lines.at(0), HasSubstr(mutation.message)) << mutation.what;
+    EXPECT_THAT(result.text("A", "B"), HasSubstr(mutation.message));
   }
 }
 
@@ -150,28 +150,28 @@ TEST(Events, OnARealDevicesOwnTimeTheHostsCallsCount) {
   EventLog device = log(4096, "device");
   std::swap(device.steps[1].events[3], device.steps[1].events[4]);  // the free completes later
   device.steps[1].phases[0][Statistic::active].peak += 512;
-  EXPECT_EQ(held(clock, device).exit_code(), 0);
+  EXPECT_EQ(compared(clock, device).exit_code(), 0);
   device.steps[1].events[0].bytes = 1;
-  EXPECT_THAT(held(clock, device).different.at(0).lines,
+  EXPECT_THAT(compared(clock, device).different.at(0).lines,
               ElementsAre(HasSubstr("event 0 of the host's")));
   // On the virtual clock alone nothing is left to chance.
   EventLog other = clock;
   std::swap(other.steps[1].events[3], other.steps[1].events[4]);
-  EXPECT_EQ(held(clock, other).exit_code(), 1);
+  EXPECT_EQ(compared(clock, other).exit_code(), 1);
 }
 
 TEST(Events, WhatWasNotComparedDoesNotPass) {
   EventLog unheld = log(4096);
   unheld.unheld = "the host took too long";
-  auto result = held(log(4096), unheld);
+  auto result = compared(log(4096), unheld);
   EXPECT_EQ(result.exit_code(), 4);
   EXPECT_THAT(result.text("A", "B"), HasSubstr("the host took too long"));
   EventLog other = log(4096);
   other.params = "n=8 steps=2 seed=0";
-  result = held(log(4096), other);
+  result = compared(log(4096), other);
   EXPECT_EQ(result.exit_code(), 4);
   EXPECT_EQ(result.alone.size(), 2u);
-  EXPECT_EQ(held(log(4096, "instant"), log(4096, "lagging")).exit_code(), 4);
+  EXPECT_EQ(compared(log(4096, "instant"), log(4096, "lagging")).exit_code(), 4);
   EXPECT_EQ(compare_events({}, {}).exit_code(), 4);
 }
 

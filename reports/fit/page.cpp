@@ -66,10 +66,10 @@ std::vector<Chart> curves(const FitRecord& record, const FitVariable* searched) 
 }
 
 const FitRun* run_of(const FitRecord& record, const std::string& room, const FitValues& values) {
-  const auto found = std::ranges::find_if(record.runs, [&](const FitRun& run) {
+  const auto match = std::ranges::find_if(record.runs, [&](const FitRun& run) {
     return run.room && run.gpu == room && run.values == values;
   });
-  return found == record.runs.end() ? nullptr : &*found;
+  return match == record.runs.end() ? nullptr : &*match;
 }
 
 /// Tables of exactly two variables, one for each GPU, with the share of it that each combination

@@ -65,8 +65,8 @@ TEST_F(Past, TheNightsBeforeAsTheyWereOfEachDayTheLastRun) {
   Report now = numbered(16, 4 * kMiB);
   const auto peaks = [&](const std::string& variant, Statistic statistic) {
     const Nights nights = nights_of(file(), now);
-    const auto found = nights.peaks.find({now.trials.data(), variant, statistic});
-    return found == nights.peaks.end() ? std::vector<Bytes>() : found->second;
+    const auto series = nights.peaks.find({now.trials.data(), variant, statistic});
+    return series == nights.peaks.end() ? std::vector<Bytes>() : series->second;
   };
   std::vector<Bytes> expected(14, 5 * kMiB);  // 3 to 15, and today
   expected[0] = 6 * kMiB, expected[11] = 7 * kMiB, expected[13] = 8 * kMiB;
@@ -115,14 +115,14 @@ TEST_F(Past, TheRunAtWhichAMetricStepped) {
   EXPECT_EQ(text.find("record_stream"), std::string::npos) << "what did not step is left out";
   EXPECT_THAT(history_text(history, true), HasSubstr("record_stream memory/active/forward"));
   const auto json = nlohmann::json::parse(history_json(history));
-  bool found = false;
+  bool has_trend = false;
   for (const auto& trend : json["trends"])
     if (trend["variant"] == "stash" && trend["metric"] == "memory/active/forward") {
-      found = true;
+      has_trend = true;
       EXPECT_EQ(trend["stepped_at"], (std::vector<std::string>{"run-4", "run-6"}));
       EXPECT_EQ(trend["points"][4]["value"], 6291456);
     }
-  EXPECT_TRUE(found);
+  EXPECT_TRUE(has_trend);
   EXPECT_THAT(history_html(history, false), HasSubstr("<figure>"));
 }
 

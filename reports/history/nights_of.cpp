@@ -70,8 +70,8 @@ Nights nights_of(const std::filesystem::path& history, const Report& report) {
         std::vector<Bytes> peaks;
         const Name name{trial.name(), settings_of(trial), variant.name, name_of(statistic)};
         for (const auto& night : past)
-          if (const auto found = night.find(name); found != night.end())
-            peaks.push_back(found->second);
+          if (const auto peak = night.find(name); peak != night.end())
+            peaks.push_back(peak->second);
         const Bytes own = peak_of_any_step(variant, statistic).value_or(0);
         if (peaks.empty() || own == 0) continue;
         peaks.push_back(own);

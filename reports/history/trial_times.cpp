@@ -64,10 +64,10 @@ PastTrials past_trials(const std::filesystem::path& history, const std::string& 
 }
 
 std::optional<Ns> time_of(const PastTrials& past, const TrialRecord& trial) {
-  const auto found = past.find(key_of(trial.name(), settings_of(trial)));
-  if (found == past.end() || found->second.variants == 0) return std::nullopt;
-  return found->second.ns * static_cast<Ns>(trial.variants.size()) /
-         static_cast<Ns>(found->second.variants);
+  const auto past_time = past.find(key_of(trial.name(), settings_of(trial)));
+  if (past_time == past.end() || past_time->second.variants == 0) return std::nullopt;
+  return past_time->second.ns * static_cast<Ns>(trial.variants.size()) /
+         static_cast<Ns>(past_time->second.variants);
 }
 
 void record_program_time(const std::filesystem::path& history, const std::string& host,

@@ -71,27 +71,27 @@ class Held {
 
   VariantComparison result(const std::string& name) const {
     const std::string on = fmt::format("on {} rank{}", ranks_, ranks_ == 1 ? "" : "s");
-    std::string said = equal()       ? "the same bits " + on
-                       : different() ? "DIFFERS " + on
-                       : open()      ? "nothing can be held " + on
-                                     : "within the model " + on;
+    std::string summary = equal()       ? "the same bits " + on
+                          : different() ? "DIFFERS " + on
+                          : open()      ? "nothing can be held " + on
+                                        : "within the model " + on;
     if (worst_ && !equal())
-      said +=
+      summary +=
           fmt::format(": worst {} on rank {}: {:.3g} of {:.3g}, {:.0f} ULP at {}", worst_->what,
                       worst_->rank, worst_->distance, worst_->bound, worst_->ulps, place(*worst_));
     if (!equal())
-      said +=
+      summary +=
           parts_at_ < 0 ? "; the same losses" : fmt::format("; losses part at step {}", parts_at_);
     if (!vacuous_.empty())
-      said +=
+      summary +=
           fmt::format("; not held, by a bound of {:.3g}: {}", largest_bound_, *vacuous_.begin());
-    if (vacuous_.size() > 1) said += fmt::format(" and {} more", vacuous_.size() - 1);
+    if (vacuous_.size() > 1) summary += fmt::format(" and {} more", vacuous_.size() - 1);
     std::vector<std::string> faults = faults_;
     if (faults.size() > kMostFaults) {
       faults.resize(kMostFaults);
       faults.push_back(fmt::format("and {} more", faults_.size() - kMostFaults));
     }
-    return {name, said, faults};
+    return {name, summary, faults};
   }
 
  private:
@@ -161,14 +161,16 @@ NumbersComparison compare_numbers(const std::vector<NumbersLog>& first,
       continue;
     }
     if (!bits) once(result.models, model_of(pairs.front()));
-    const Held held(bits, pairs);
-    auto& count = held.equal() ? result.equal : held.different() ? result.different : result.within;
-    if (held.open()) {
-      result.skipped.push_back(name + ": " + held.result(name).said);
+    const Held comparison(bits, pairs);
+    auto& count = comparison.equal()       ? result.equal
+                  : comparison.different() ? result.different
+                                           : result.within;
+    if (comparison.open()) {
+      result.skipped.push_back(name + ": " + comparison.result(name).summary);
       continue;
     }
     ++count;
-    result.variants.push_back(held.result(name));
+    result.variants.push_back(comparison.result(name));
   }
   return result;
 }
@@ -182,7 +184,7 @@ std::string NumbersComparison::text(const std::string& first, const std::string&
   std::string out = fmt::format("A: {}\nB: {}\n", first, second);
   for (const std::string& each : models) out += each + "\n";
   for (const VariantComparison& each : variants) {
-    out += fmt::format("{}: {}\n", each.name, each.said);
+    out += fmt::format("{}: {}\n", each.name, each.summary);
     for (const std::string& line : each.faults) out += "  " + line + "\n";
   }
   for (const std::string& each : skipped) out += fmt::format("skipped {}\n", each);

@@ -10,8 +10,8 @@ namespace tidemark {
 
 /// A variant of a trial over its ranks.
 struct VariantComparison {
-  std::string name;  // trial/schedule/variant
-  std::string said;  // in a line
+  std::string name;     // trial/schedule/variant
+  std::string summary;  // in a line
   std::vector<std::string> faults;
 };
 struct NumbersComparison {

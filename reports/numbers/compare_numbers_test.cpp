@@ -31,7 +31,7 @@ NumbersLog of_a_gpu(int rank = 0) {
   return log;
 }
 
-NumbersComparison held(const NumbersLog& a, const NumbersLog& b) {
+NumbersComparison compared(const NumbersLog& a, const NumbersLog& b) {
   return compare_numbers({a}, {b});
 }
 
@@ -41,7 +41,7 @@ void set(ShardNumbers& shard, std::int64_t element, float value) {
 
 TEST(CompareNumbers, TheSameBitsAreTheSameByAnyArithmetic) {
   for (const NumbersLog& other : {numbers_sample(), of_a_gpu()}) {
-    const auto result = held(numbers_sample(), other);
+    const auto result = compared(numbers_sample(), other);
     EXPECT_EQ(result.equal, 1);
     EXPECT_EQ(result.exit_code(), 0);
     EXPECT_THAT(result.text("x", "y"),
@@ -53,7 +53,7 @@ TEST(CompareNumbers, ByTheSameArithmeticEveryBitCounts) {
   const auto changed = [](auto act) {
     NumbersLog log = numbers_sample();
     act(log);
-    return held(numbers_sample(), log);
+    return compared(numbers_sample(), log);
   };
   const auto ulp =
       changed([](NumbersLog& l) { set(l.gradients[1], 5, std::nextafter(wave(24, 2)[5], 2.F)); });
@@ -67,14 +67,14 @@ TEST(CompareNumbers, ByTheSameArithmeticEveryBitCounts) {
   NumbersLog zero = numbers_sample(), other = zero;
   set(zero.gradients[0], 0, 0.F);
   set(other.gradients[0], 0, -0.F);
-  EXPECT_EQ(held(zero, other).exit_code(), 1);
+  EXPECT_EQ(compared(zero, other).exit_code(), 1);
   set(zero.gradients[0], 0, kNone);
-  EXPECT_EQ(held(zero, zero).exit_code(), 0);  // a control may compute such
+  EXPECT_EQ(compared(zero, zero).exit_code(), 0);  // a control may compute such
   // Two kinds of CPU are two arithmetics.
   NumbersLog elsewhere = numbers_sample();
   elsewhere.arithmetic = "by other CPU kernels";
   set(elsewhere.gradients[1], 5, std::nextafter(wave(24, 2)[5], 2.F));
-  EXPECT_EQ(held(numbers_sample(), elsewhere).within, 1);
+  EXPECT_EQ(compared(numbers_sample(), elsewhere).within, 1);
 }
 
 TEST(CompareNumbers, TheBoundIsThatOfTheTriangle) {
@@ -86,7 +86,7 @@ TEST(CompareNumbers, TheBoundIsThatOfTheTriangle) {
       a.loss_condition = b.loss_condition = 1;
       a.loss = {1 + t * (1 - 1e-9)};
       b.loss = {1 - t * more * (1 - 1e-9)};
-      EXPECT_EQ(held(a, b).exit_code(), more == 1.0 ? 0 : 1) << t << " " << more;
+      EXPECT_EQ(compared(a, b).exit_code(), more == 1.0 ? 0 : 1) << t << " " << more;
     }
   EXPECT_DOUBLE_EQ(bound_of(0.1, 0.2), 0.3 / 0.8);
   EXPECT_EQ(bound_of(1, 0), std::numeric_limits<double>::infinity());
@@ -155,12 +155,13 @@ TEST(CompareNumbers, SumsInAnotherOrderAreWithinTheModelAndTf32IsNot) {
       a.gradients = {shard_of("w", product(terms, Sum::forward))};
       for (const Sum sum : {Sum::backward, Sum::pairwise}) {
         b.gradients = {shard_of("w", product(terms, sum))};
-        const auto result = held(a, b);
+        const auto result = compared(a, b);
         EXPECT_EQ(result.within, 1) << result.text("x", "y");
       }
       b.gradients = {shard_of("w", product(terms, Sum::tf32))};
-      EXPECT_EQ(held(a, b).exit_code(), 1);
-      EXPECT_THAT(held(a, b).text("x", "y"), HasSubstr("of the smaller norm apart, not at most"));
+      EXPECT_EQ(compared(a, b).exit_code(), 1);
+      EXPECT_THAT(compared(a, b).text("x", "y"),
+                  HasSubstr("of the smaller norm apart, not at most"));
     }
   }
 }
@@ -168,7 +169,7 @@ TEST(CompareNumbers, SumsInAnotherOrderAreWithinTheModelAndTf32IsNot) {
 struct Mutation {
   const char* what;
   std::function<void(NumbersLog&)> act;
-  const char* said;
+  const char* message;
 };
 
 TEST(CompareNumbers, EachFaultIsFoundWhereItIs) {
@@ -219,7 +220,7 @@ TEST(CompareNumbers, EachFaultIsFoundWhereItIs) {
         compare_numbers({numbers_sample(0), numbers_sample(1)}, {of_a_gpu(0), changed});
     EXPECT_EQ(result.exit_code(), 1) << mutation.what;
     EXPECT_EQ(result.different, 1) << mutation.what;
-    EXPECT_THAT(result.text("A", "B"), HasSubstr(mutation.said)) << mutation.what;
+    EXPECT_THAT(result.text("A", "B"), HasSubstr(mutation.message)) << mutation.what;
     EXPECT_THAT(result.text("A", "B"),
                 HasSubstr("toy/smoke/r2/math/lagging/keep: DIFFERS on 2 ranks"));
     EXPECT_EQ(
@@ -233,29 +234,29 @@ TEST(CompareNumbers, NanOnBothSidesIsWrongToo) {
   NumbersLog a = numbers_sample(), b = of_a_gpu();
   set(a.gradients[0], 2, kNone);
   set(b.gradients[0], 2, kNone);
-  EXPECT_EQ(held(a, b).exit_code(), 1);
+  EXPECT_EQ(compared(a, b).exit_code(), 1);
 }
 
 TEST(CompareNumbers, TheFirstStepOfAnyRankIsWhereLossesPart) {
   NumbersLog early = of_a_gpu(0), late = of_a_gpu(1);
   for (const int step : {1, 2}) early.loss[static_cast<std::size_t>(step)] *= 1 + 1e-7;
   late.loss[2] *= 1 + 1e-7;
-  const auto said = [](NumbersLog one, NumbersLog two) {
+  const auto summary = [](NumbersLog one, NumbersLog two) {
     one.rank = 0;
     two.rank = 1;
     NumbersLog a = numbers_sample(0), b = numbers_sample(1);
     one.gradients = a.gradients, two.gradients = b.gradients;
     one.parameters = a.parameters, two.parameters = b.parameters;
-    return compare_numbers({a, b}, {one, two}).variants.at(0).said;
+    return compare_numbers({a, b}, {one, two}).variants.at(0).summary;
   };
-  EXPECT_THAT(said(early, late), HasSubstr("losses part at step 1"));
-  EXPECT_THAT(said(late, early), HasSubstr("losses part at step 1"));
+  EXPECT_THAT(summary(early, late), HasSubstr("losses part at step 1"));
+  EXPECT_THAT(summary(late, early), HasSubstr("losses part at step 1"));
 }
 
 TEST(CompareNumbers, TwoOfOneGpuNeedNotHaveTheSameBits) {
   NumbersLog other = of_a_gpu();
   set(other.gradients[1], 5, std::nextafter(wave(24, 2)[5], 2.F));
-  EXPECT_EQ(held(of_a_gpu(), other).within, 1);
+  EXPECT_EQ(compared(of_a_gpu(), other).within, 1);
 }
 
 TEST(CompareNumbers, TheWorstIsNamedWithItsBound) {
@@ -265,10 +266,10 @@ TEST(CompareNumbers, TheWorstIsNamedWithItsBound) {
   b.loss[2] *= 1 + 1e-7;
   const auto result = compare_numbers({numbers_sample(0), numbers_sample(1)}, {a, b});
   EXPECT_EQ(result.exit_code(), 0);
-  EXPECT_THAT(result.variants.at(0).said,
+  EXPECT_THAT(result.variants.at(0).summary,
               HasSubstr("within the model on 2 ranks: worst parameters of fc1 on rank 1: "));
-  EXPECT_THAT(result.variants[0].said, HasSubstr(" of 3e-05, "));
-  EXPECT_THAT(result.variants[0].said, HasSubstr("ULP at element 31; losses part at step 2"));
+  EXPECT_THAT(result.variants[0].summary, HasSubstr(" of 3e-05, "));
+  EXPECT_THAT(result.variants[0].summary, HasSubstr("ULP at element 31; losses part at step 2"));
   const std::string text = result.text("A", "B");
   EXPECT_THAT(text, HasSubstr("triangle inequality"));
   EXPECT_THAT(
@@ -284,15 +285,16 @@ TEST(CompareNumbers, ABoundThatAllowsAnythingHoldsNothing) {
   NumbersLog a = numbers_sample(), b = of_a_gpu();
   a.loss_condition = b.loss_condition = 1e5;
   b.loss[0] *= 1.5;
-  EXPECT_EQ(held(a, b).within, 1);
-  EXPECT_THAT(held(a, b).variants.at(0).said, HasSubstr("; not held, by a bound of inf: loss"));
+  EXPECT_EQ(compared(a, b).within, 1);
+  EXPECT_THAT(compared(a, b).variants.at(0).summary,
+              HasSubstr("; not held, by a bound of inf: loss"));
   b.loss[1] = kNone;  // this is wrong under any bound
-  EXPECT_EQ(held(a, b).exit_code(), 1);
+  EXPECT_EQ(compared(a, b).exit_code(), 1);
   b.loss[1] = a.loss[1];
   a.tolerance = b.tolerance = 0.4;
   for (auto* part : {&b.gradients, &b.parameters})
     for (ShardNumbers& each : *part) each.bytes[1] ^= 1;
-  const auto nothing = held(a, b);
+  const auto nothing = compared(a, b);
   EXPECT_EQ(nothing.exit_code(), 4);
   EXPECT_THAT(nothing.skipped.at(0),
               HasSubstr("keep: nothing can be held on 1 rank; losses part at "
@@ -304,26 +306,26 @@ TEST(CompareNumbers, AControlIsHeldWhereEveryBitIs) {
   NumbersLog a = numbers_sample(), b = of_a_gpu();
   a.role = b.role = Role::control;
   set(b.gradients[1], 5, 7);
-  EXPECT_EQ(held(a, b).exit_code(), 4);
-  EXPECT_THAT(held(a, b).skipped.at(0), HasSubstr("keep: a control"));
+  EXPECT_EQ(compared(a, b).exit_code(), 4);
+  EXPECT_THAT(compared(a, b).skipped.at(0), HasSubstr("keep: a control"));
   b.arithmetic = a.arithmetic;
   b.exact = true;
-  EXPECT_EQ(held(a, b).exit_code(), 1);
+  EXPECT_EQ(compared(a, b).exit_code(), 1);
 }
 
 TEST(CompareNumbers, WhatWasNotComparedDoesNotPass) {
   NumbersLog other = of_a_gpu();
   other.params = "n=7 steps=3 seed=1";
-  const auto result = held(numbers_sample(), other);
+  const auto result = compared(numbers_sample(), other);
   EXPECT_EQ(result.exit_code(), 4);
   EXPECT_EQ(result.alone.size(), 2u);
   EXPECT_EQ(compare_numbers({}, {}).exit_code(), 4);
   NumbersLog clock = numbers_sample(), device = of_a_gpu();
   clock.schedule = "calibrated";
   device.schedule = "device";
-  EXPECT_EQ(held(clock, device).exit_code(), 0);
-  EXPECT_THAT(held(clock, device).text("x", "y"), Not(HasSubstr("in one alone: ")));
-  EXPECT_EQ(held(clock, of_a_gpu()).exit_code(), 4);
+  EXPECT_EQ(compared(clock, device).exit_code(), 0);
+  EXPECT_THAT(compared(clock, device).text("x", "y"), Not(HasSubstr("in one alone: ")));
+  EXPECT_EQ(compared(clock, of_a_gpu()).exit_code(), 4);
 }
 
 }  // namespace

@@ -148,10 +148,10 @@ void WholeNorms::add(const NumbersLog& log) {
 }
 
 double WholeNorms::share(const std::string& tensor, std::int64_t elements) const {
-  const auto found = all_.find(tensor);
-  if (found == all_.end() || found->second.elements == 0) return 0;
-  return std::sqrt(found->second.squares * static_cast<double>(elements) /
-                   static_cast<double>(found->second.elements));
+  const auto norm = all_.find(tensor);
+  if (norm == all_.end() || norm->second.elements == 0) return 0;
+  return std::sqrt(norm->second.squares * static_cast<double>(elements) /
+                   static_cast<double>(norm->second.elements));
 }
 
 std::vector<TensorDifference> differences(const NumbersLog& a, const NumbersLog& b,
@@ -169,8 +169,8 @@ std::vector<TensorDifference> differences(const NumbersLog& a, const NumbersLog&
       all.back().bound = bound;
     };
     for (const auto& [place, shard] : ours) {
-      const auto found = others.find(place);
-      add(place, shard, found == others.end() ? nullptr : found->second);
+      const auto other = others.find(place);
+      add(place, shard, other == others.end() ? nullptr : other->second);
     }
     for (const auto& [place, shard] : others)
       if (!ours.contains(place)) add(place, nullptr, shard);

@@ -67,8 +67,8 @@ ShardNumbers shard(std::string_view name, StoredTensor&& tensor) {
   const auto number = [&](std::string_view digits) {
     std::int64_t value = -1;
     const auto end = digits.data() + digits.size();
-    const auto found = std::from_chars(digits.data(), end, value);
-    if (found.ec != std::errc() || found.ptr != end || value < 0) fail();
+    const auto parsed = std::from_chars(digits.data(), end, value);
+    if (parsed.ec != std::errc() || parsed.ptr != end || value < 0) fail();
     return value;
   };
   const auto begin = number(name.substr(open + 1, colon - open - 1)),
@@ -80,10 +80,10 @@ ShardNumbers shard(std::string_view name, StoredTensor&& tensor) {
 
 NumbersLog of(Safetensors&& file) {
   const auto text = [&](const std::string& key) {
-    const auto found = file.metadata.find(key);
-    if (found == file.metadata.end())
+    const auto entry = file.metadata.find(key);
+    if (entry == file.metadata.end())
       throw std::runtime_error(fmt::format("its header lacks '{}'", key));
-    return found->second;
+    return entry->second;
   };
   const auto number = [&](const std::string& key) {
     const auto value = parse_number(text(key));
@@ -92,8 +92,8 @@ NumbersLog of(Safetensors&& file) {
           fmt::format("{1}: '{0}' is not a non-negative number", text(key), key));
     return *value;
   };
-  if (const auto found = file.metadata.find("format");
-      found == file.metadata.end() || found->second != kFormat)
+  if (const auto entry = file.metadata.find("format");
+      entry == file.metadata.end() || entry->second != kFormat)
     throw std::runtime_error(fmt::format("is not '{}': give what `run --numbers` wrote", kFormat));
   NumbersLog log;
   for (const auto& [key, field] : kTexts) log.*field = text(key);
@@ -104,9 +104,9 @@ NumbersLog of(Safetensors&& file) {
   log.rank = static_cast<int>(*rank);
   const std::string role = text("role");
   const auto roles = words(Role());
-  const auto found = std::ranges::find(roles, role);
-  if (found == roles.end()) throw std::runtime_error(fmt::format("'{}' is not a role", role));
-  log.role = static_cast<Role>(found - roles.begin());
+  const auto match = std::ranges::find(roles, role);
+  if (match == roles.end()) throw std::runtime_error(fmt::format("'{}' is not a role", role));
+  log.role = static_cast<Role>(match - roles.begin());
   log.exact = text("exact") == "true";
   for (StoredTensor& tensor : file.tensors) {
     const std::string name = tensor.name;

@@ -99,32 +99,37 @@ TEST(Numbers, ADamagedFileIsAnErrorOfOneLine) {
   EXPECT_THAT(refused(text + "x"), HasSubstr("has 1 bytes after its last tensor"));
   EXPECT_THAT(refused("{\"schema\": \"tidemark/report\"}"), HasSubstr("not a safetensors file"));
   const char* name = "gradients/fc2[48:72]";
-  const auto said = [&](auto act) { return refused(with(act)); };
-  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["format"] = "pt"; }),
+  const auto message_of = [&](auto act) { return refused(with(act)); };
+  EXPECT_THAT(message_of([](Json& h) { h["__metadata__"]["format"] = "pt"; }),
               HasSubstr("is not 'tidemark"));
-  EXPECT_THAT(said([](Json& h) { h["__metadata__"].erase("variant"); }),
+  EXPECT_THAT(message_of([](Json& h) { h["__metadata__"].erase("variant"); }),
               HasSubstr("lacks 'variant'"));
-  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["tolerance"] = "nan"; }),
+  EXPECT_THAT(message_of([](Json& h) { h["__metadata__"]["tolerance"] = "nan"; }),
               HasSubstr("tolerance: 'nan' is not a non-negative number"));
-  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["rank"] = "1.5"; }), HasSubstr("is not a rank"));
-  EXPECT_THAT(said([](Json& h) { h["__metadata__"]["role"] = "judge"; }),
+  EXPECT_THAT(message_of([](Json& h) { h["__metadata__"]["rank"] = "1.5"; }),
+              HasSubstr("is not a rank"));
+  EXPECT_THAT(message_of([](Json& h) { h["__metadata__"]["role"] = "judge"; }),
               HasSubstr("is not a role"));
-  EXPECT_THAT(said([&](Json& h) { h[name]["dtype"] = "I8"; }), HasSubstr("elements of type I8"));
-  EXPECT_THAT(said([&](Json& h) { h[name]["shape"] = {25}; }), HasSubstr("leave a hole"));
-  EXPECT_THAT(said([&](Json& h) {
+  EXPECT_THAT(message_of([&](Json& h) { h[name]["dtype"] = "I8"; }),
+              HasSubstr("elements of type I8"));
+  EXPECT_THAT(message_of([&](Json& h) { h[name]["shape"] = {25}; }), HasSubstr("leave a hole"));
+  EXPECT_THAT(message_of([&](Json& h) {
                 h[name]["shape"] = {1LL << 33, 1LL << 33};
               }),
               HasSubstr("leave a hole"));
-  EXPECT_THAT(said([&](Json& h) { h[name]["data_offsets"] = {0, 96}; }), HasSubstr("leave a hole"));
-  EXPECT_THAT(said([](Json& h) { h["loss"]["dtype"] = "F32", h["loss"]["shape"] = {6}; }),
+  EXPECT_THAT(message_of([&](Json& h) {
+                h[name]["data_offsets"] = {0, 96};
+              }),
+              HasSubstr("leave a hole"));
+  EXPECT_THAT(message_of([](Json& h) { h["loss"]["dtype"] = "F32", h["loss"]["shape"] = {6}; }),
               HasSubstr("losses are not F64"));
-  EXPECT_EQ(said([](Json& h) {
+  EXPECT_EQ(message_of([](Json& h) {
               h["a\nb"] = {{"dtype", "I8"}, {"shape", {0}}};
             }).find('\n'),
             std::string::npos);
   for (const char* other : {"gradients/fc2[48:71]", "gradients/fc2", "gradients/fc2[48:7x]",
                             "gradients/fc2[-1:23]", "momenta/fc2[48:72]", "x\n"}) {
-    const std::string what = said([&](Json& h) {
+    const std::string what = message_of([&](Json& h) {
       Json again;
       for (const auto& [key, value] : h.items()) again[key == name ? other : key] = value;
       h = again;
@@ -138,10 +143,10 @@ TEST(Numbers, RandomDamageIsOtherNumbersOrAnErrorOfOneLine) {
   const std::string text = numbers_file(numbers_sample());
   int changed = 0, wrong = 0;
   for_each_damage(text, std::string("\0\n -9\"\xff", 7), [&](const std::string& damaged) {
-    const std::string said = refused(damaged);
-    (said == kNothingRefused ? changed : wrong)++;
-    if (said != kNothingRefused) {
-      EXPECT_THAT(said, HasSubstr("here"));
+    const std::string message = refused(damaged);
+    (message == kNothingRefused ? changed : wrong)++;
+    if (message != kNothingRefused) {
+      EXPECT_THAT(message, HasSubstr("here"));
     }
   });
   EXPECT_GT(changed, 1000);

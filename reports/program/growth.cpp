@@ -81,8 +81,8 @@ std::string how_often(std::int64_t every, const std::string& unit) {
 struct Left {
   Part part;
   std::vector<std::int64_t> bytes, blocks, filled, freed_bytes, freed_blocks;  // filled: by blocks
-  std::map<Holder, std::int64_t> held;  // bytes by what holds them
-  std::vector<std::size_t> grown;       // steps, the last of them at equal distances
+  std::map<Holder, std::int64_t> bytes_by_holder;
+  std::vector<std::size_t> grown;  // steps, the last of them at equal distances
   bool grows = false;
   std::int64_t every = 0;  // these distances; 0: they are not equal, and `grown` is all steps
   std::int64_t span = 1;   // then the steps from the first of them on
@@ -92,8 +92,9 @@ struct Left {
       : bytes(count), blocks(count), filled(count), freed_bytes(count), freed_blocks(count) {}
 
   Holder holder() const {
-    if (held.empty()) return {};
-    return std::ranges::max_element(held, {}, [](const auto& one) { return one.second; })->first;
+    if (bytes_by_holder.empty()) return {};
+    return std::ranges::max_element(bytes_by_holder, {}, [](const auto& one) { return one.second; })
+        ->first;
   }
 
   /// `numbers`: of the steps, and of the next one.
@@ -204,7 +205,7 @@ Places left_by(const MemoryPicture& picture, const Steps& steps, std::size_t cou
     if (is_left) {
       left.bytes[step] += block.bytes, left.blocks[step] += 1;
       left.filled[step] += recorder::rounded(block.bytes);
-      if (place.holder.is_known()) left.held[place.holder] += block.bytes;
+      if (place.holder.is_known()) left.bytes_by_holder[place.holder] += block.bytes;
     } else {
       left.freed_bytes[freed] += block.bytes, left.freed_blocks[freed] += 1;
     }
@@ -217,7 +218,7 @@ Places left_by(const MemoryPicture& picture, const Steps& steps, std::size_t cou
 Places larger_in(const MemoryPicture& picture, const Steps& steps) {
   struct Alive {                                     // at the begin of each step
     std::vector<std::int64_t> bytes, blocks, fresh;  // fresh: blocks of the step before
-    std::map<Holder, std::int64_t> held;
+    std::map<Holder, std::int64_t> bytes_by_holder;
   };
   const auto index = [&](std::size_t moment) {
     return static_cast<std::size_t>(std::ranges::lower_bound(steps.begins, moment) -
@@ -235,14 +236,14 @@ Places larger_in(const MemoryPicture& picture, const Steps& steps) {
     ++at.fresh[from];
     for (std::size_t step = from; step < until; ++step)
       at.bytes[step] += block.bytes, ++at.blocks[step];
-    if (place.holder.is_known()) at.held[place.holder] += block.bytes;
+    if (place.holder.is_known()) at.bytes_by_holder[place.holder] += block.bytes;
   }
   Places out;
   for (const auto& [key, at] : all) {
     Left left(count - 1);
     left.replaced = true;
     left.part = std::apply([](const auto&... words) { return Part{words..., 0, 0}; }, key);
-    left.held = at.held;
+    left.bytes_by_holder = at.bytes_by_holder;
     std::size_t since = first;  // from the last fall on, or the last block that was not there
     for (std::size_t step = first; step + 1 < count; ++step)
       if (at.bytes[step + 1] < at.bytes[step] || at.blocks[step + 1] > at.blocks[step])

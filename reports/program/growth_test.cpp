@@ -66,9 +66,9 @@ TEST(Growth, FillsTheGpuByBlocks) {
 
 TEST(Growth, NamesWhatHoldsMostOfIt) {
   Program p(8);
-  MemoryPicture::Place held = p.picture.places[0];
+  MemoryPicture::Place place = p.picture.places[0];
   for (const char* name : {"`total` in main (leak.py:9)", "`loss` in main (leak.py:7)"})
-    held.holder.name = name, p.picture.places.push_back(held);
+    place.holder.name = name, p.picture.places.push_back(place);
   for (std::size_t step = 0; step < 8; ++step)
     p.block(step, 2 * kMiB, 99, step == 4 ? 2 : 0), p.block(step, kMiB, 99, step == 4 ? 3 : 0);
   const auto growth = growth_of(p.picture);

@@ -133,7 +133,7 @@ Section collectives(const ProgramRecord& program) {
   return out;
 }
 
-std::vector<Section> held(const HighestPeak& peak) {
+std::vector<Section> sections_of_peak(const HighestPeak& peak) {
   const DeviceSummary& d = peak.device;
   const Fragmentation& f = d.fragmentation;
   Section end{"Left at the program's end",
@@ -208,7 +208,7 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   if (const auto data = picture_data(report, peaks_of, folder / "report.html"); !data.is_null())
     out.sections.push_back({.title = "Memory over time", .memory = packed(data)});
   if (highest != nullptr)
-    for (Section& section : held(*highest)) out.sections.push_back(std::move(section));
+    for (Section& section : sections_of_peak(*highest)) out.sections.push_back(std::move(section));
   if (measured) out.sections.push_back(peaks(report));
   for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
   if (Section calls = collectives(first); !calls.rows.empty())

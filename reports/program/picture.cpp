@@ -52,12 +52,12 @@ class Composer {
     if (event.action == AllocatorAction::alloc) {
       live_[event.address] = out_.blocks.size();
       out_.blocks.push_back({place_of(event), event.size, place + 1, 0, 0});
-    } else if (const auto found = live_.find(event.address); found != live_.end()) {
+    } else if (const auto block = live_.find(event.address); block != live_.end()) {
       if (event.action == AllocatorAction::free_requested)
-        out_.blocks[found->second].waits = place + 1;
+        out_.blocks[block->second].waits = place + 1;
       if (event.action != AllocatorAction::free_completed) return;
-      out_.blocks[found->second].until = place + 1;
-      live_.erase(found);
+      out_.blocks[block->second].until = place + 1;
+      live_.erase(block);
     }
   }
 
@@ -66,8 +66,8 @@ class Composer {
     MemoryPicture::Place place{part.kind, part.module, part.site, "", 0};
     if (const StackFrame* frame = users_frame(s_, event.stack))
       place.file = frame->file, place.line = frame->line;
-    if (const auto held = holders_.find(&event); held != holders_.end())
-      place.holder = held->second;
+    if (const auto holder = holders_.find(&event); holder != holders_.end())
+      place.holder = holder->second;
     const auto [at, fresh] = places_.try_emplace(place, out_.places.size());
     if (fresh) out_.places.push_back(std::move(place));
     return at->second;

@@ -88,8 +88,8 @@ class Allocator {
   }
   std::uint32_t module(const std::string& name) {
     const std::string whole = name.empty() ? "" : prefix_ + name;
-    const auto found = std::ranges::find(out_.modules, whole);
-    if (found == out_.modules.end()) out_.modules.push_back(whole);
+    const auto match = std::ranges::find(out_.modules, whole);
+    if (match == out_.modules.end()) out_.modules.push_back(whole);
     return static_cast<std::uint32_t>(std::ranges::find(out_.modules, whole) -
                                       out_.modules.begin());
   }

@@ -115,10 +115,10 @@ std::vector<std::vector<std::string>> bracket(const std::vector<TrialRecord>& tr
     std::vector<std::string>& row = rows.emplace_back(std::vector{name});
     std::vector<Bytes> peaks;
     for (const auto& devices : all) {
-      const auto found = devices.find(name);
-      const bool known = found != devices.end() && found->second.process->ended;
-      row.push_back(known ? exact(found->second.device->active) : "unknown");
-      if (known) peaks.push_back(found->second.device->active);
+      const auto entry = devices.find(name);
+      const bool known = entry != devices.end() && entry->second.process->ended;
+      row.push_back(known ? exact(entry->second.device->active) : "unknown");
+      if (known) peaks.push_back(entry->second.device->active);
     }
     const bool whole = peaks.size() == trials.size();
     const Bytes difference =

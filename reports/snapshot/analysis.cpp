@@ -194,14 +194,14 @@ class Analysis {
         requested_[e.address] = e.time;
       } else if (e.action == AllocatorAction::free_completed) {
         requested_.erase(e.address);
-        const auto found = live_.find(e.address);
-        if (found != live_.end()) {
-          if (const AllocatorEvent* made = found->second.made) {
-            Site& one = entry(found->second);
+        const auto block = live_.find(e.address);
+        if (block != live_.end()) {
+          if (const AllocatorEvent* made = block->second.made) {
+            Site& one = entry(block->second);
             one.lifetime_us += static_cast<double>((e.time - made->time) / 1000);
             ++one.ended;
           }
-          live_.erase(found);
+          live_.erase(block);
         }
       }
       if (e.action == AllocatorAction::oom && i == oom_event_) take_oom();
@@ -229,8 +229,8 @@ class Analysis {
       const auto live = live_.find(address);
       if (live != live_.end() && !all.contains(address))
         all[address] = {site(live->second), address, live->second.size, stream_at(address), -1};
-      if (const auto found = all.find(address); found != all.end())
-        found->second.waiting_us = (now - time) / 1000;
+      if (const auto block = all.find(address); block != all.end())
+        block->second.waiting_us = (now - time) / 1000;
     }
     for (auto& [address, one] : all) out_.pending.push_back(std::move(one));
     std::ranges::stable_sort(out_.pending,

@@ -35,9 +35,9 @@ class Decoder {
       segments(root);
     } else {
       need(root, Type::dictionary);
-      const auto found = find(root, "segments");
-      if (!found) fail("has no 'segments'");
-      segments(*found);
+      const auto segment_list = find(root, "segments");
+      if (!segment_list) fail("has no 'segments'");
+      segments(*segment_list);
       if (const auto traces = find(root, "device_traces")) devices(*traces);
       if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
       out_.labelled = find(root, "tidemark_labels").has_value();
@@ -93,15 +93,15 @@ class Decoder {
   }
   std::int64_t integer(Id dictionary, const char* key,
                        std::optional<std::int64_t> otherwise) const {
-    const auto found = find(dictionary, key);
-    if (!found && otherwise) return *otherwise;
-    if (!found) fail(fmt::format("has no '{}'", key));
-    return integer(*found, key);
+    const auto value = find(dictionary, key);
+    if (!value && otherwise) return *otherwise;
+    if (!value) fail(fmt::format("has no '{}'", key));
+    return integer(*value, key);
   }
   std::string text(Id dictionary, const char* key, const char* otherwise) const {
-    const auto found = find(dictionary, key);
-    if (!found || tree_[*found].type != Type::text) return otherwise;
-    return std::string(tree_.text_of(*found));
+    const auto value = find(dictionary, key);
+    if (!value || tree_[*value].type != Type::text) return otherwise;
+    return std::string(tree_.text_of(*value));
   }
 
   std::uint32_t frame(Id id) {
@@ -116,11 +116,12 @@ class Decoder {
 
   /// Equal stacks are one, whether the file shares them or not.
   std::uint32_t stack(Id dictionary) {
-    const auto found = find(dictionary, "frames");
-    if (!found || tree_[*found].type == Type::none) return 0;
-    if (const auto known = stack_of_.find(*found); known != stack_of_.end()) return known->second;
-    need(*found, Type::list);
-    const auto& items = tree_.items(*found);
+    const auto frame_list = find(dictionary, "frames");
+    if (!frame_list || tree_[*frame_list].type == Type::none) return 0;
+    if (const auto known = stack_of_.find(*frame_list); known != stack_of_.end())
+      return known->second;
+    need(*frame_list, Type::list);
+    const auto& items = tree_.items(*frame_list);
     if (items.size() > kFrames) fail(fmt::format("a stack of {} frames", items.size()));
     std::vector<std::uint32_t> frames;
     frames.reserve(items.size());
@@ -129,7 +130,7 @@ class Decoder {
     const auto [at, fresh] =
         stacks_.emplace(frames, static_cast<std::uint32_t>(out_.stacks.size()));
     if (fresh) out_.stacks.push_back(std::move(frames));
-    return stack_of_[*found] = at->second;
+    return stack_of_[*frame_list] = at->second;
   }
 
   BlockState state(Id block) const {
@@ -195,9 +196,9 @@ class Decoder {
       if (segment.total_size < 0 || segment.address < 0 || segment.device < 0 ||
           segment.total_size > kHuge || segment.address > INT64_MAX - segment.total_size)
         fail("its device, address or total_size is out of range");
-      const auto found = find(id, "blocks");
-      if (!found) fail("has no 'blocks'");
-      blocks(*found, segment);
+      const auto block_list = find(id, "blocks");
+      if (!block_list) fail("has no 'blocks'");
+      blocks(*block_list, segment);
       out_.segments.push_back(std::move(segment));
     });
   }
@@ -241,9 +242,9 @@ class Decoder {
   }
   template <class Row>
   void rows(Id root, const char* key, std::vector<Row>& all, const char* what, auto cells) {
-    const auto found = find(root, key);
-    if (!found) return;
-    each(*found, key, Type::list, [&](Id row) {
+    const auto table = find(root, key);
+    if (!table) return;
+    each(*table, key, Type::list, [&](Id row) {
       const auto& items = tree_.items(row);
       cells(all.emplace_back(), [&](auto&... values) {
         bool right = items.size() == sizeof...(values);

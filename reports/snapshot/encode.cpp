@@ -86,7 +86,7 @@ class Pickler {
 
  private:
   void once(std::unordered_map<std::uint32_t, std::uint32_t>& known, std::uint32_t id, auto write) {
-    if (const auto found = known.find(id); found != known.end()) return get(found->second);
+    if (const auto place = known.find(id); place != known.end()) return get(place->second);
     write();
     known[id] = put();
   }

@@ -95,8 +95,8 @@ class Search {
     };
     if (backwards_.contains({})) take_moment();
     while (walk.next()) {
-      if (const auto found = gathered_.find(walk.place()); found != gathered_.end())
-        alive.insert(*found);
+      if (const auto entry = gathered_.find(walk.place()); entry != gathered_.end())
+        alive.insert(*entry);
       if (walk.moved() && backwards_.contains(walk.moment())) take_moment();
     }
   }

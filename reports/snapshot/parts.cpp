@@ -137,10 +137,10 @@ Part part_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelO
              bool numbers) {
   Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
   if (event.stack != 0) part.site = site_of(snapshot, event.stack);
-  if (const auto found = labels.find(&event); found != labels.end()) {
-    part.kind = found->second.kind;
-    if (found->second.names != std::set<std::string>{""} || part.kind != "gradients")
-      part.module = found->second.module();
+  if (const auto label = labels.find(&event); label != labels.end()) {
+    part.kind = label->second.kind;
+    if (label->second.names != std::set<std::string>{""} || part.kind != "gradients")
+      part.module = label->second.module();
   }
   if (!numbers) part.module = without_numbers(part.module);
   return part;

@@ -47,10 +47,10 @@ class Perfetto {
         open[e.address] = {i, e.stack};
         slice('b', d.device, i, e.stack, e);
       } else if (e.action == AllocatorAction::free_completed) {
-        const auto found = open.find(e.address);
-        if (found == open.end()) continue;
-        slice('e', d.device, found->second.first, found->second.second, e);
-        open.erase(found);
+        const auto opened = open.find(e.address);
+        if (opened == open.end()) continue;
+        slice('e', d.device, opened->second.first, opened->second.second, e);
+        open.erase(opened);
       } else if (e.action == AllocatorAction::oom) {
         add(fmt::format(
             R"({{"name":"out of memory: {} bytes","ph":"i","s":"p","ts":{},"pid":{},"tid":0}})",

@@ -109,11 +109,11 @@ class Rewinding {
   }
 
   Segments::iterator around(std::int64_t address) {
-    auto found = segments_.upper_bound(address);
-    if (found == segments_.begin()) throw SnapshotError("is in no segment");
-    --found;
-    if (address >= end_of(found->second)) throw SnapshotError("is in no segment");
-    return found;
+    auto segment = segments_.upper_bound(address);
+    if (segment == segments_.begin()) throw SnapshotError("is in no segment");
+    --segment;
+    if (address >= end_of(segment->second)) throw SnapshotError("is in no segment");
+    return segment;
   }
 
   void note(std::size_t event, const Segment& in) {
@@ -155,21 +155,21 @@ class Rewinding {
 
   void undo_segment(std::size_t event) {
     const AllocatorEvent& e = trace_[event];
-    const auto found = segments_.find(e.address);
-    if (found == segments_.end() || found->second.blocks.size() != 1 ||
-        !is_free(found->second.blocks[0]) || found->second.total_size != e.size)
+    const auto segment = segments_.find(e.address);
+    if (segment == segments_.end() || segment->second.blocks.size() != 1 ||
+        !is_free(segment->second.blocks[0]) || segment->second.total_size != e.size)
       throw SnapshotError("allocates a segment that is not there, or not free, afterwards");
-    note(event, found->second);
-    segments_.erase(found);
+    note(event, segment->second);
+    segments_.erase(segment);
   }
 
   /// Memory that is mapped before and behind the range stays.
   void undo_map(std::size_t event) {
     const AllocatorEvent& e = trace_[event];
-    const auto found = around(e.address);
-    note(event, found->second);
+    const auto segment = around(e.address);
+    note(event, segment->second);
     const std::int64_t end = e.address + e.size;
-    Segment below = std::move(found->second), above = below;
+    Segment below = std::move(segment->second), above = below;
     const auto free = std::ranges::find_if(below.blocks, [&](const MemoryBlock& b) {
       return is_free(b) && b.address <= e.address && end <= b.address + b.size;
     });
@@ -184,7 +184,7 @@ class Rewinding {
     below.total_size = e.address - below.address;
     free->size = e.address - free->address;
     below.blocks.erase(free->size > 0 ? std::next(free) : free, below.blocks.end());
-    segments_.erase(found);
+    segments_.erase(segment);
     for (Segment* part : {&below, &above})
       if (part->total_size > 0) segments_[part->address] = std::move(*part);
   }

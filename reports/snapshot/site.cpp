@@ -111,9 +111,9 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   if (frames.empty()) return "(no stack was recorded)";
   const auto frame = [&](std::uint32_t at) -> const StackFrame& { return snapshot.frames[at]; };
   const auto first = [&](auto what) {
-    const auto found =
+    const auto match =
         std::ranges::find_if(frames, [&](std::uint32_t at) { return what(frame(at)); });
-    return found == frames.end() ? nullptr : &frame(*found);
+    return match == frames.end() ? nullptr : &frame(*match);
   };
   // A node as `tidemark exec` writes it down, before the line that it runs or that made it.
   const std::string named =

@@ -6,9 +6,9 @@ namespace tidemark {
 
 std::optional<AllocatorAction> action_named(std::string_view word) {
   constexpr auto kWords = words(AllocatorAction());
-  const auto* found = std::ranges::find(kWords, word);
-  if (found == kWords.end()) return std::nullopt;
-  return static_cast<AllocatorAction>(found - kWords.begin());
+  const auto* match = std::ranges::find(kWords, word);
+  if (match == kWords.end()) return std::nullopt;
+  return static_cast<AllocatorAction>(match - kWords.begin());
 }
 
 }  // namespace tidemark

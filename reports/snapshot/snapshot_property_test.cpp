@@ -76,9 +76,9 @@ TEST(SnapshotProperties, WhateverIsWrittenIsReadBack) {
     RC_ASSERT(snapshot_json(parse_snapshot(text, "x")) == text);
     std::int64_t reserved = 0;
     for (const auto& segment : snapshot.segments) reserved += segment.total_size;
-    std::int64_t said = 0;
-    for (const auto& device : analyse(snapshot)) said += device.fragmentation.reserved;
-    RC_ASSERT(said == reserved);
+    std::int64_t analysed_reserved = 0;
+    for (const auto& device : analyse(snapshot)) analysed_reserved += device.fragmentation.reserved;
+    RC_ASSERT(analysed_reserved == reserved);
   });
 }
 

@@ -43,11 +43,11 @@ Snapshot small() {
 }
 
 std::string why(const std::string& bytes) {
-  const std::string said = refusal<SnapshotError>([&] { parse_snapshot(bytes, "f"); });
-  if (said != kNothingRefused) {
-    EXPECT_THAT(said, testing::StartsWith("f: "));
+  const std::string message = refusal<SnapshotError>([&] { parse_snapshot(bytes, "f"); });
+  if (message != kNothingRefused) {
+    EXPECT_THAT(message, testing::StartsWith("f: "));
   }
-  return said;
+  return message;
 }
 
 TEST(Snapshots, AreWrittenInKnownProtocolsAlone) {
@@ -246,9 +246,9 @@ TEST(Snapshots, NoOpcodeThatRunsCode) {
       {"{\"segments\": 3}", "segments: is an integer, not a list"},
       {std::string(5000, '['), "nested more than"}};
   for (const auto& [bytes, says] : cases) {
-    const std::string said = why(bytes);
+    const std::string message = why(bytes);
     if (std::string(says) == "has no 'segments'") continue;  // a list of no segments is one
-    EXPECT_THAT(said, HasSubstr(says));
+    EXPECT_THAT(message, HasSubstr(says));
   }
 }
 

@@ -120,9 +120,9 @@ class Machine {
     memo_[at] = stack_.back();
   }
   void get(std::uint32_t at) {
-    const auto found = memo_.find(at);
-    if (found == memo_.end()) fail(fmt::format("recalls value {}, which was not remembered", at));
-    push(found->second);
+    const auto value = memo_.find(at);
+    if (value == memo_.end()) fail(fmt::format("recalls value {}, which was not remembered", at));
+    push(value->second);
   }
 
   void long_integer(std::uint64_t n) {

@@ -25,9 +25,9 @@ bool TraceWalk::next() {
 bool TraceWalk::holds(std::size_t block) const { return block_of(trace_[block].address) == block; }
 
 std::optional<std::size_t> TraceWalk::block_of(std::int64_t address) const {
-  const auto found = live_.find(address);
-  if (found == live_.end()) return {};
-  return found->second;
+  const auto block = live_.find(address);
+  if (block == live_.end()) return {};
+  return block->second;
 }
 
 std::optional<std::size_t> TraceWalk::block_at(std::int64_t address) const {

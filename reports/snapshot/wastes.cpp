@@ -87,9 +87,9 @@ class Search {
   }
 
   const Part& part(std::size_t event) {
-    const auto [found, fresh] = parts_.try_emplace(event);
-    if (fresh) found->second = part_of(s_, trace_[event], labels_);
-    return found->second;
+    const auto [entry, fresh] = parts_.try_emplace(event);
+    if (fresh) entry->second = part_of(s_, trace_[event], labels_);
+    return entry->second;
   }
 
   void take_peak() {
