@@ -106,10 +106,10 @@ TEST(PlanFaults, ChangeOneAllocation) {
     Allocator::fault = nullptr;
     EXPECT_EQ(fault.allocations, 3);
     EXPECT_EQ(fault.symbols.size(), 3u);
-    const Found found{memory.requested.peak, memory.requested.current};
+    const Found figures{memory.requested.peak, memory.requested.current};
     memory.reset_peaks();  // a block that is freed late goes with its phase
     EXPECT_EQ(memory.requested.current, 0);
-    return found;
+    return figures;
   };
   EXPECT_EQ(with(PlanFault::none), (Found{1000, 0}));
   EXPECT_EQ(with(PlanFault::dropped), (Found{1000, 0}));  // the others are as high

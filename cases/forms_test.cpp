@@ -79,9 +79,9 @@ struct Count {
   int forms = 0, tried = 0, killed = 0, equal = 0, within = 0;
 };
 
-bool holds(const Expectation& form, double found) {
+bool holds(const Expectation& form, double measurement) {
   const double value = form.formula.evaluate();
-  return found >= value && found <= value + static_cast<double>(form.slack);
+  return measurement >= value && measurement <= value + static_cast<double>(form.slack);
 }
 
 /// All variants but controls on one rank, without its partners.
@@ -102,11 +102,11 @@ void attack(const Scenario& scenario, const Trial& trial, int rank, Count& count
     EXPECT_EQ(own.error, "") << variant.name << ", " << what;
     if (own.ranks.empty()) continue;
     for (const auto& form : forms_of(scenario, trial, variant, rank)) {
-      const double found = measured(own.ranks.front(), form);
-      EXPECT_TRUE(holds(form, found))
+      const double measurement = measured(own.ranks.front(), form);
+      EXPECT_TRUE(holds(form, measurement))
           << verdict_name(form) << " of " << variant.name << " on rank " << rank << " of "
           << trial.ranks << ", " << what << ": " << form.formula.text << " = "
-          << form.formula.evaluate() << ", measured " << found << " (" << form.where << ")";
+          << form.formula.evaluate() << ", measured " << measurement << " (" << form.where << ")";
       ++count.forms;
       for (auto& mutant : testing::mutants(form.formula, count.equal)) {
         ++count.tried;
@@ -117,7 +117,7 @@ void attack(const Scenario& scenario, const Trial& trial, int rank, Count& count
         }
         Expectation wrong = form;
         wrong.formula = mutant.formula;
-        const bool survives = holds(wrong, found);
+        const bool survives = holds(wrong, measurement);
         count.killed += survives ? 0 : 1;
         EXPECT_FALSE(survives) << verdict_name(form) << " of " << variant.name << ", " << what
                                << ": " << mutant.what;
@@ -186,17 +186,17 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
   const auto look = [&](const Trial& one, int ranks) {
     if (!why_unfit(scenario(), one).empty()) return;
     for (int rank = 0; rank < ranks; ++rank) {
-      std::set<std::string> found;
+      std::set<std::string> symbols;
       for (const auto& variant : scenario().variants)
         for (const auto& form : forms_of(scenario(), one, variant, rank))
-          for (const auto& [symbol, value] : form.formula.values) found.insert(symbol);
+          for (const auto& [symbol, value] : form.formula.values) symbols.insert(symbol);
       reference::PlanFault counter;
       reference::Allocator::fault = &counter;
       const bool has = !accounts_of(scenario(), one, scenario().variants.front(), rank).empty();
       reference::Allocator::fault = nullptr;
-      if (has) found.insert(counter.symbols.begin(), counter.symbols.end());
-      for (const auto& symbol : found) EXPECT_TRUE(explained.contains(symbol)) << symbol;
-      used.merge(found);
+      if (has) symbols.insert(counter.symbols.begin(), counter.symbols.end());
+      for (const auto& symbol : symbols) EXPECT_TRUE(explained.contains(symbol)) << symbol;
+      used.merge(symbols);
     }
   };
   for (const auto& size : scenario().sizes)

@@ -27,8 +27,9 @@ class Kept {
     const Facts facts{d.workspace_bytes,  d.processors,     d.threads_per_processor, d.capability,
                       d.shared_per_block, d.placement.rule, d.placement.low};
     const Key key{trial.params, trial.schedule, trial.ranks, trial.steps, variant, rank, facts};
-    const auto found = results_.find(key);
-    return found != results_.end() ? found->second : results_.emplace(key, compute()).first->second;
+    const auto result = results_.find(key);
+    return result != results_.end() ? result->second
+                                    : results_.emplace(key, compute()).first->second;
   }
 
  private:

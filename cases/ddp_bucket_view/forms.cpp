@@ -42,14 +42,14 @@ Vocabulary amounts(const Trial& trial, const Policy& policy) {
 
 std::vector<FormMoment> backward(Bytes layers, bool own) {
   std::vector<FormMoment> all{{"the last norm's gradient", "rest + loss + 2*n + w + (3*L + 3)*x"}};
-  const std::string held = own ? "rest + loss + n + w" : "rest + loss + n";
+  const std::string base = own ? "rest + loss + n + w" : "rest + loss + n";
   for (const Bytes i : std::set<Bytes>{1, layers}) {
     const std::string behind = own && i < layers ? " + 2*(L - i)*d" : "";
     const std::string block = "block " + std::to_string(i) + ": gradient of the ";
     const std::map<std::string, double> counts{{"i", static_cast<double>(i)}};
-    all.push_back({block + "second layer", held + behind + " + d + (3*i + 2)*x", counts});
+    all.push_back({block + "second layer", base + behind + " + d + (3*i + 2)*x", counts});
     all.push_back({block + "first layer",
-                   held + behind + (own ? " + 2*d" : " + d") + " + (3*i + 1)*x", counts});
+                   base + behind + (own ? " + 2*d" : " + d") + " + (3*i + 1)*x", counts});
   }
   return all;
 }

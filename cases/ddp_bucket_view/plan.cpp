@@ -24,7 +24,7 @@ class Plan : reference::MultiMlpPlan<reference::Replay> {
         backwards_(gradient_bytes(trial)) {
     parameters_ = of_each_parameter();
     const auto whole = std::accumulate(backwards_.begin(), backwards_.end(), Bytes{0});
-    buckets_ = held(policy.rebuilds ? std::vector{whole} : bucket_bytes(trial));
+    buckets_ = tensors_of(policy.rebuilds ? std::vector{whole} : bucket_bytes(trial));
   }
 
   reference::Predicted run() {
@@ -35,7 +35,7 @@ class Plan : reference::MultiMlpPlan<reference::Replay> {
       input_ = activation();
       if (i == 1 && policy_.rebuilds) {
         buckets_.clear();
-        buckets_ = held(bucket_bytes(trial_));
+        buckets_ = tensors_of(bucket_bytes(trial_));
       }
       forward();
       begin("backward");
@@ -51,12 +51,12 @@ class Plan : reference::MultiMlpPlan<reference::Replay> {
   }
 
  private:
-  Tensors held(const std::vector<Bytes>& each) {
+  Tensors tensors_of(const std::vector<Bytes>& each) {
     Tensors all;
     for (const Bytes bytes : each) all.push_back(hold(bytes));
     return all;
   }
-  Tensors of_each_parameter() { return held({backwards_.rbegin(), backwards_.rend()}); }
+  Tensors of_each_parameter() { return tensors_of({backwards_.rbegin(), backwards_.rend()}); }
 
   void computed(std::size_t, std::size_t, Tensor gradient) override {
     if (policy_.gradients == Gradients::separate) gradients_.push_back(std::move(gradient));

@@ -19,9 +19,9 @@ namespace {
 struct Unit {
   std::int64_t layer;
   bool frozen, adapter, needs;  // needs: its layer's input needs a gradient
-  // Backward reaches it; something tells that it is over, before the end; it stays whole after it.
-  bool reached, told, kept;
-  bool held, reduced;         // its gradient by an earlier backward of the step: unreduced; reduced
+  // Backward reaches it; its end is signalled before backward ends; it stays whole after it.
+  bool reached, end_signalled, kept;
+  bool unreduced, reduced;    // it has a gradient by an earlier backward of the step
   std::vector<Bytes> shards;  // bytes of its weights' padded shards
   const char *whole, *buffer, *table, *gradient, *input, *chunks, *shard;  // symbols
 };
@@ -44,11 +44,11 @@ class Paper {
       u.adapter = r > 0 && k % 2 == 1;
       u.needs = u.layer > lowest || s_.input_gradient;
       u.reached = u.layer >= lowest && (u.needs || !u.frozen);
-      u.told = u.needs && (!u.frozen || s_.sharding.frozen == FrozenReshard::input_node ||
-                           s_.sharding.hooks_frozen());
+      u.end_signalled = u.needs && (!u.frozen || s_.sharding.frozen == FrozenReshard::input_node ||
+                                    s_.sharding.hooks_frozen());
       u.kept = u.frozen && u.reached && s_.sharding.frozen == FrozenReshard::never;
       for (std::size_t m = 0; m + 1 < synced.size() && !u.frozen; ++m)
-        u.held = !synced[m][k], u.reduced = u.reduced || synced[m][k];
+        u.unreduced = !synced[m][k], u.reduced = u.reduced || synced[m][k];
       std::tie(u.whole, u.buffer, u.table, u.gradient, u.input, u.chunks, u.shard) =
           u.adapter ? std::tuple("P", "F", "u", "g", "E", "j", "V")
                     : std::tuple("U", "B", "t", "G", "R", "i", "S");
@@ -90,8 +90,9 @@ class Paper {
       const Unit& u = units_[j];
       const bool saves = !u.frozen && u.layer < layer, passed = j >= k && u.reached;
       alive.add({{"x", saves && u.layer > 0}, {"z", saves && u.adapter}});
-      alive.add(u.gradient, (1 + u.adapter) * (!u.frozen && (passed ? !u.told : u.held)));
-      alive.add(u.shard, !u.frozen && (u.reduced || (passed && u.told)));
+      alive.add(u.gradient,
+                (1 + u.adapter) * (!u.frozen && (passed ? !u.end_signalled : u.unreduced)));
+      alive.add(u.shard, !u.frozen && (u.reduced || (passed && u.end_signalled)));
     }
     return alive;
   }
@@ -137,17 +138,17 @@ class Paper {
       all.push_back(moment("gathering", k, at + behind + Alive{{u.buffer, 1}, {u.table, 1}}));
       if (!u.adapter)
         all.push_back(moment("product", k, at + ahead + Alive{{"x", u.needs}, {"G", !u.frozen}}));
-      for (const Alive& own : {Alive{{"x", 1}, {"z", 1}, {"g", 1}}, Alive{{"g", 2 - u.held}}})
+      for (const Alive& own : {Alive{{"x", 1}, {"z", 1}, {"g", 1}}, Alive{{"g", 2 - u.unreduced}}})
         if (u.adapter && !u.needs)  // nothing is gathered after it
           all.push_back(
               moment("product", k, base + input + ahead + own + Alive{{u.whole, 1}, {"z", 1}}));
-      if (u.frozen && !u.told) late.add(u.whole, 1);
+      if (u.frozen && !u.end_signalled) late.add(u.whole, 1);
       const bool hooks = s_.sharding.hooks_frozen() && s_.adapter_rank == 0;
-      behind = {{u.whole, hooks && u.frozen && u.told}};
-      if (!u.frozen && u.told) input = {{u.input, 1}};
+      behind = {{u.whole, hooks && u.frozen && u.end_signalled}};
+      if (!u.frozen && u.end_signalled) input = {{u.input, 1}};
       if (u.frozen || u.adapter) continue;
-      const Alive reducing =
-          base + (u.told ? ahead : Alive()) + Alive{{"x", u.needs}, {"R", 1}, {"G", !u.held}};
+      const Alive reducing = base + (u.end_signalled ? ahead : Alive()) +
+                             Alive{{"x", u.needs}, {"R", 1}, {"G", !u.unreduced}};
       for (const char* beside : {"i", "S"})
         all.push_back(moment("reducing", k, reducing + Alive{{beside, 1}}));
     }

@@ -22,8 +22,8 @@ bool frozen_layer(FreezingPattern pattern, std::int64_t layer, std::int64_t laye
       {FreezingPattern::suffix, layer >= layers - layers / 2},
       {FreezingPattern::all_but_first, layer > 0},
       {FreezingPattern::all_but_last, layer + 1 < layers}};
-  const auto found = some.find(pattern);
-  return found == some.end() || found->second;
+  const auto entry = some.find(pattern);
+  return entry == some.end() || entry->second;
 }
 
 }  // namespace

@@ -108,14 +108,14 @@ class Training final : public Program {
     recorder.phase("zero_grad");
     zero_gradients(index);
 
-    bool held = true;
+    bool succeeded = true;
     const auto together = setup_.in_flight ? setup_.microbatches : 1;
-    for (std::int64_t first = 0; first < setup_.microbatches && held; first += together) {
+    for (std::int64_t first = 0; first < setup_.microbatches && succeeded; first += together) {
       recorder.phase("forward" + (setup_.in_flight ? "" : setup_.suffix(first)));
       for (auto m = first; m < first + together; ++m) forward(index, m);
-      for (auto m = first; m < first + together && held; ++m) {
+      for (auto m = first; m < first + together && succeeded; ++m) {
         recorder.phase("backward" + setup_.suffix(m));
-        held = backward(index, m);
+        succeeded = backward(index, m);
       }
     }
     // The mean over the ranks, for the report.
@@ -123,12 +123,12 @@ class Training final : public Program {
     recorder.loss(loss_);
 
     recorder.phase("optimizer");
-    if (held) {
+    if (succeeded) {
       recorder.gradients(gradients_of(parameters_));
       adam_step(adam_, parameters_);
     }
     if (communicator_) recorder.record.counters.collectives = communicator_->calls();
-    if (!held) losses_.assign(losses_.size(), at::Tensor());
+    if (!succeeded) losses_.assign(losses_.size(), at::Tensor());
     recorder_ = nullptr;
   }
 
@@ -195,7 +195,7 @@ class Training final : public Program {
     loss_.add_(losses_[m].detach(), share);
     const CategoryScope category("gradients");
     const auto weight = at::full({}, share, losses_[m].options().requires_grad(false));
-    bool held = true;
+    bool succeeded = true;
     try {
       torch::autograd::backward({losses_[m]}, {weight});
     } catch (const c10::Error& error) {
@@ -203,10 +203,10 @@ class Training final : public Program {
       release_last_run(weight);
       recorder_->call("freed parameter used", "step");
       step_.abandon();
-      held = false;
+      succeeded = false;
     }
     losses_[m].reset();
-    return held;
+    return succeeded;
   }
 
   const Trial& trial_;

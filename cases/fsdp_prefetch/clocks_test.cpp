@@ -68,8 +68,8 @@ TEST(RandomSchedule, LiesBetweenInstantAndLaggingAndRacesNowhere) {
       for (const Statistic statistic : kStatistics) {
         const Bytes low = peak(least, variant.name, statistic),
                     high = peak(most, variant.name, statistic),
-                    found = peak(record, variant.name, statistic);
-        apart[static_cast<int>(statistic)] += found < low || found > high;
+                    actual = peak(record, variant.name, statistic);
+        apart[static_cast<int>(statistic)] += actual < low || actual > high;
       }
       EXPECT_GE(peak(record, variant.name, Statistic::reserved),
                 peak(record, variant.name, Statistic::active));

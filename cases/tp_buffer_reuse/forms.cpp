@@ -232,11 +232,11 @@ class Paper {
   /// An operator in the first microbatch, with `i` layers whose backward is not over.
   FormMoment in_first(const Operator& o, std::int64_t i) const {
     // The output's gradient, and the residual stream's.
-    const Alive held{{"X", o.residual || i < d_.layers ? 2 : 1}};
+    const Alive output_gradients{{"X", o.residual || i < d_.layers ? 2 : 1}};
     return {o.name + " of layer " + std::to_string(i) + ", first microbatch",
             rest_ + " + q*X" + layers("(q - 1)*L + i - 1", (d_.in_flight - 1) * d_.layers + i - 1) +
                 (i < d_.layers ? " + (L - i)*P" : "") + " + " +
-                (held + o.layer + o.made + o.before + o.weight).text(),
+                (output_gradients + o.layer + o.made + o.before + o.weight).text(),
             {{"i", static_cast<double>(i)}}};
   }
 
@@ -244,10 +244,10 @@ class Paper {
   /// `left` microbatches' backwards are not over (`text`).
   FormMoment on_top(const Operator& o, const std::string& microbatch, const std::string& text,
                     std::int64_t left) const {
-    const Alive held{{"X", o.residual ? 2 : 1}};
+    const Alive output_gradients{{"X", o.residual ? 2 : 1}};
     return {o.name + " of the top layer, " + microbatch + " microbatch",
             rest_ + " + " + text + "*X" + layers(text + "*L - 1", left * d_.layers - 1) +
-                " + L*P + " + (held + o.layer + o.made + o.weight).text()};
+                " + L*P + " + (output_gradients + o.layer + o.made + o.weight).text()};
   }
 
   const Dimensions d_;

@@ -110,11 +110,11 @@ class First final : public SavedVariableHooks {
   at::Tensor call_unpack_hook() override {
     const int run = torch::autograd::get_current_graph_task_id();
     if (!frame_->done.contains(run)) run_again(*frame_, run);
-    auto found = holder_->again.extract(run);
-    if (found.empty())
+    auto entry = holder_->again.extract(run);
+    if (entry.empty())
       throw std::runtime_error(
           "a tensor of a checkpointed block was asked for twice in one backward");
-    return std::move(found.mapped());
+    return std::move(entry.mapped());
   }
 
  private:

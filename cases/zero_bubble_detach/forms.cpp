@@ -46,9 +46,9 @@ class Rank {
       sum_of("rest", {{"w_n", 1}, {"w_v", 1}});
       bytes_["rest"].push_back(8 * z_.microbatches * t);  // tokens
     }
-    held_ = {{"rest", 1}, {"workspace", 2}};
+    alive_ = {{"rest", 1}, {"workspace", 2}};
     const auto earlier = p_.never_collects ? (trial.steps - 1) * z_.microbatches : 0;
-    for (const StagePlace& stage : stages) held_.add(led_to(stage) + taken(stage), earlier);
+    for (const StagePlace& stage : stages) alive_.add(led_to(stage) + taken(stage), earlier);
     std::set<int> with_gradients;
     for (const Action& action : schedule.order[static_cast<std::size_t>(rank)]) {
       const StagePlace stage = place_of(z_, schedule, action.stage);
@@ -72,7 +72,7 @@ class Rank {
         for (const Bytes bytes : std::vector(bytes_.at(part))) bytes_[symbol].push_back(bytes);
   }
   void moment(const std::string& what, const Alive& more) {
-    const auto text = (held_ + more).text();
+    const auto text = (alive_ + more).text();
     if (texts_.insert(text).second) moments_.push_back({name_ + what, text});
   }
 
@@ -93,10 +93,10 @@ class Rank {
 
   void forward(const StagePlace& s) {
     const auto n = s.blocks();
-    held_.add({{"a_w", n}, {"a_n", n}, {"x", n - 1}});
+    alive_.add({{"a_w", n}, {"a_n", n}, {"x", n - 1}});
     moment("output added", {{"x", 2}});
-    held_.add(output(s));
-    if (s.last) held_.add({{"x", 2}, {"s", 1}, {"wide", 1}, {"loss", 1}});  // log-probabilities
+    alive_.add(output(s));
+    if (s.last) alive_.add({{"x", 2}, {"s", 1}, {"wide", 1}, {"loss", 1}});  // log-probabilities
     moment("output or loss", {{"wide", s.last && z_.bf16}});
   }
 
@@ -114,10 +114,10 @@ class Rank {
              attention + Alive{{"x", 1}, {"delta", z_.heads > 1 && z_.sequence > 1}});
     moment("attention", attention + Alive{{"acc", 1}, {"x", grouped}});
     moment("the block's input", above + Alive{{"x", 6}, {"k", 2}});
-    held_.add(taken(s));
-    if (p_.release) held_.add({{"a_n", -n}, {"x", n}});
+    alive_.add(taken(s));
+    if (p_.release) alive_.add({{"a_n", -n}, {"x", n}});
     const bool loss_graph = !p_.detach_loss && !p_.roots_as_edges && !p_.release;
-    if (s.last && !loss_graph) held_.add({{"wide", -1}, {"loss", -1}});
+    if (s.last && !loss_graph) alive_.add({{"wide", -1}, {"loss", -1}});
   }
 
   /// Each run of the engine makes a gradient, frees what its node has saved and, with clean hooks,
@@ -125,13 +125,13 @@ class Rank {
   void weight(const StagePlace& s, bool fresh) {
     const auto run = [&](const char* made, const char* began, const Alive& saved) {
       moment(made, {{made, 1}});
-      held_.add(made, fresh);
-      held_.add(saved, -1);
-      if (p_.clean_hooks) held_.add(began, -1);
+      alive_.add(made, fresh);
+      alive_.add(saved, -1);
+      if (p_.clean_hooks) alive_.add(began, -1);
     };
     for (std::int64_t b = 0; b < s.blocks(); ++b) {
-      held_.add({{"a_w", -1}, {"x", 3}, {"f", 1}, {"s", 2}});
-      if (p_.clean_hooks) held_.add({{"g", -1}, {"x", 4}, {"k", 2}, {"f", 2}});
+      alive_.add({{"a_w", -1}, {"x", 3}, {"f", 1}, {"s", 2}});
+      if (p_.clean_hooks) alive_.add({{"g", -1}, {"x", 4}, {"k", 2}, {"f", 2}});
       run("w_n", "x", {{"x", b > 0}, {"s", 1}});
       run("w_q", "x", {});
       run("w_k", "k", {});
@@ -142,19 +142,19 @@ class Rank {
       run("w_f", "f", {{"x", 1}});
       const bool in_buffer = !s.last && b + 1 == s.blocks();
       run("w_f", "x", {{"f", 1}, {"x", p_.clean_hooks && in_buffer ? -1 : 0}});
-      if (fresh) held_.add({{"w_n", -2}, {"w_q", -2}, {"w_k", -2}, {"w_f", -3}, {"W", 1}});
+      if (fresh) alive_.add({{"w_n", -2}, {"w_q", -2}, {"w_k", -2}, {"w_f", -3}, {"W", 1}});
     }
     if (s.last) run("w_n", "x", {{"x", 1}, {"s", 1}});
     if (s.last) run("w_v", "logits", {{"x", 1}});
-    if (!p_.release) held_.add({{"a_n", -s.blocks()}});
-    held_.add(led_to(s));
+    if (!p_.release) alive_.add({{"a_n", -s.blocks()}});
+    alive_.add(led_to(s));
   }
 
   const Sizes z_;
   const StagePolicy p_;
   const reference::AttentionPlan a_;
   std::map<std::string, std::vector<Bytes>> bytes_;  // tensors of a symbol
-  Alive held_;
+  Alive alive_;
   std::string name_;
   std::vector<FormMoment> moments_;
   std::set<std::string> texts_;  // of these

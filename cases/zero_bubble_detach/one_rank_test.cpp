@@ -67,15 +67,15 @@ void expect_controls(int rank, int ranks, std::int64_t habits,
   const Trial trial = testing::first_size(
       scenario, ranks, /*steps=*/2, {{"virtual_stages", 1}, {"schedule", 3}, {"habits", habits}});
   World world(rank, trial.ranks);
-  std::size_t found = 0;
+  std::size_t control_count = 0;
   for (const auto& v : run_trial(scenario, trial, world, {.details = Details::none}).verdicts) {
     const auto why = unseen.find(v.variant);
     if (!v.name.starts_with("control/") || why == unseen.end()) continue;
     EXPECT_EQ(v.status, why->second.empty() ? Status::pass : Status::skip) << v.variant;
     EXPECT_NE(v.why.find(why->second), std::string::npos) << v.variant << ": " << v.why;
-    ++found;
+    ++control_count;
   }
-  EXPECT_EQ(found, unseen.size());
+  EXPECT_EQ(control_count, unseen.size());
 }
 
 // The first stage's backward is never split. With the habits of torch_2.11 an output that keeps its

@@ -95,7 +95,7 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
   const Sizes z(trial);
   const auto schedule = schedule_of(trial);
   const auto& policy = variants()[variant.name];
-  std::vector<Call> expected, found;
+  std::vector<Call> expected, actual;
   std::int64_t blocks = 0, measured = 0;
   for (const Action& action : schedule.order[static_cast<std::size_t>(record.rank)]) {
     expected.push_back(call_of(action));
@@ -114,9 +114,9 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
     if (call.op == "recompute")
       measured += std::stoll(call.unit);
     else
-      found.push_back(call);
+      actual.push_back(call);
   }
-  return {in_order("order/schedule", expected, found,
+  return {in_order("order/schedule", expected, actual,
                    std::string("actions that are not those of ") + name_of(schedule.kind)),
           counted("cost/recomputed_blocks", blocks, measured, "blocks",
                   "once a full or an input pass, once a run of the engine in a weight pass")};

@@ -30,9 +30,9 @@ ParameterGroups split(Node* root, Node* input, const std::vector<Node*>& paramet
   for (std::size_t i = 0; i < all.size(); ++i)
     for (const Edge& edge : all[i]->next_edges()) {
       if (!edge.is_valid()) continue;
-      const auto [found, fresh] = above.try_emplace(edge.function.get());
-      found->second.push_back(all[i]);
-      if (fresh) all.push_back(found->first);
+      const auto [entry, fresh] = above.try_emplace(edge.function.get());
+      entry->second.push_back(all[i]);
+      if (fresh) all.push_back(entry->first);
     }
   using Nodes = std::unordered_set<Node*>;
   const auto leading_to = [&above](Node* node, const Nodes& border) {

@@ -57,12 +57,12 @@ Allocator::Handle Allocator::take(const Amount& amount, int stream) {
   requested.add(amount.bytes);
   rounded_.add(size);
   widest_.add(widest(size));
-  block->held = held_.place(amount);
-  block->kept = kept_.place(amount);
-  ++held_.terms[block->held].count;
-  ++kept_.terms[block->kept].count;
-  held_.unsplit += block->unsplit;
-  kept_.unsplit += block->unsplit;
+  block->allocated_term = allocated_account_.place(amount);
+  block->active_term = active_account_.place(amount);
+  ++allocated_account_.terms[block->allocated_term].count;
+  ++active_account_.terms[block->active_term].count;
+  allocated_account_.unsplit += block->unsplit;
+  active_account_.unsplit += block->unsplit;
   return block;
 }
 
@@ -77,14 +77,14 @@ void Allocator::free(Handle block) {
 }
 
 void Allocator::give_back(Block* block) {
-  settle(allocated, held_, at_peaks_.allocated, settled_[0]);
-  settle(rounded_, held_, at_peaks_.in_any_block.highest, settled_[3]);
+  settle(allocated, allocated_account_, at_peaks_.allocated, settled_[0]);
+  settle(rounded_, allocated_account_, at_peaks_.in_any_block.highest, settled_[3]);
   block->used = false;
   allocated.add(-block->size);
   rounded_.add(block->unsplit - block->size);
   widest_.add(-widest(block->size - block->unsplit));
-  --held_.terms[block->held].count;
-  held_.unsplit -= block->unsplit;
+  --allocated_account_.terms[block->allocated_term].count;
+  allocated_account_.unsplit -= block->unsplit;
   if (block->uses.empty()) {
     release(block);
     return;
@@ -105,10 +105,10 @@ void Allocator::settle(Figure& figure, const Account& now, Account& at_peak,
 }
 
 const Allocator::Peaks& Allocator::at_peaks() {
-  settle(allocated, held_, at_peaks_.allocated, settled_[0]);
-  settle(active, kept_, at_peaks_.active, settled_[1]);
-  settle(requested, kept_, at_peaks_.requested, settled_[2]);
-  settle(rounded_, held_, at_peaks_.in_any_block.highest, settled_[3]);
+  settle(allocated, allocated_account_, at_peaks_.allocated, settled_[0]);
+  settle(active, active_account_, at_peaks_.active, settled_[1]);
+  settle(requested, active_account_, at_peaks_.requested, settled_[2]);
+  settle(rounded_, allocated_account_, at_peaks_.in_any_block.highest, settled_[3]);
   at_peaks_.in_any_block.widest = widest_.peak;
   return at_peaks_;
 }
@@ -141,10 +141,10 @@ Allocator::Block* Allocator::find(std::int64_t size, int stream, bool small) {
                .size = size,
                .stream = stream,
                .small = small};
-  const auto found = from.lower_bound(&wanted);
-  if (found == from.end() || (*found)->stream != stream) return nullptr;
-  Block* block = *found;
-  from.erase(found);
+  const auto match = from.lower_bound(&wanted);
+  if (match == from.end() || (*match)->stream != stream) return nullptr;
+  Block* block = *match;
+  from.erase(match);
   return block;
 }
 
@@ -174,10 +174,10 @@ void Allocator::split(Block* block, std::int64_t size) {
 }
 
 void Allocator::release(Block* block) {
-  settle(active, kept_, at_peaks_.active, settled_[1]);
-  settle(requested, kept_, at_peaks_.requested, settled_[2]);
-  --kept_.terms[block->kept].count;
-  kept_.unsplit -= block->unsplit;
+  settle(active, active_account_, at_peaks_.active, settled_[1]);
+  settle(requested, active_account_, at_peaks_.requested, settled_[2]);
+  --active_account_.terms[block->active_term].count;
+  active_account_.unsplit -= block->unsplit;
   active.add(-block->size);
   requested.add(-block->requested);  // only now, unlike allocated
   const auto free = [](const Block* b) { return b && !b->used && b->events == 0; };

@@ -65,8 +65,8 @@ class Allocator {
   Figure allocated, active, reserved, requested;
 
   /// Accounts of allocated and of active (and requested) memory: now, and at the peak of each.
-  const Account& allocated_now() const { return held_; }
-  const Account& active_now() const { return kept_; }
+  const Account& allocated_now() const { return allocated_account_; }
+  const Account& active_now() const { return active_account_; }
   struct Peaks {
     Account allocated, active, requested;
     /// The highest sum of allocations that are rounded up to 512 bytes. Allocated bytes are at
@@ -81,7 +81,7 @@ class Allocator {
   /// The plan's word for what it does from now on.
   void at(const std::string& where) {
     at_peaks();
-    held_.where = kept_.where = where;
+    allocated_account_.where = active_account_.where = where;
   }
 
   /// The fault of the plans of this thread; null outside of tests.
@@ -93,7 +93,7 @@ class Allocator {
     bool small, used = false;
     std::set<int> uses = {};  // other streams
     int events = 0;
-    std::size_t held = 0, kept = 0;  // its terms in the accounts
+    std::size_t allocated_term = 0, active_term = 0;  // its places in the accounts
     std::int64_t unsplit = 0;
     Block* twin = nullptr;                      // of a doubled allocation
     bool late = false;                          // it is freed with its phase
@@ -128,7 +128,7 @@ class Allocator {
   Addresses addresses_;
   std::map<int, std::deque<Event>> events_;
   std::map<int, std::int64_t> enqueued_, done_;
-  Account held_, kept_;  // allocated, and active
+  Account allocated_account_, active_account_;
   Peaks at_peaks_;
   Figure rounded_, widest_;
   std::array<std::int64_t, 4> settled_{};  // peaks whose accounts these are

@@ -124,10 +124,12 @@ class Program {
     const auto stats = real::getDeviceStats(0);
     const std::array seen{stats.allocated_bytes[0], stats.active_bytes[0], stats.reserved_bytes[0],
                           stats.requested_bytes[0]};
-    const std::array said{model_.allocated, model_.active, model_.reserved, model_.requested};
+    const std::array modelled{model_.allocated, model_.active, model_.reserved, model_.requested};
     for (std::size_t i = 0; i < seen.size(); ++i) {
-      EXPECT_EQ(said[i].current, seen[i].current) << "statistic " << i << " after call " << call;
-      EXPECT_EQ(said[i].peak, seen[i].peak) << "peak of statistic " << i << " after call " << call;
+      EXPECT_EQ(modelled[i].current, seen[i].current)
+          << "statistic " << i << " after call " << call;
+      EXPECT_EQ(modelled[i].peak, seen[i].peak)
+          << "peak of statistic " << i << " after call " << call;
     }
   }
 

@@ -80,7 +80,7 @@ struct Autograd::Task {
       if (next && ++dependencies[next.get()] == 1) count(next.get());
   }
   bool need(Node* node) {
-    if (const auto found = needed.find(node); found != needed.end()) return found->second;
+    if (const auto entry = needed.find(node); entry != needed.end()) return entry->second;
     bool any = false;
     for (const auto& next : node->next) any = (next && need(next.get())) || any;
     return needed[node] = any;
