@@ -51,8 +51,8 @@ bool CudaPlatform::learn_host_time(const std::string& schedule) {
 // still not done in the next one.
 void CudaPlatform::steps_begin() {
   if (schedule_ == "lagging" && !learning_) {
-    held_for_ = std::min(kMargin * host_time_ + kLeast, Hold::kLongest);
-    hold_.emplace(held_for_);
+    hold_time_ = std::min(kMargin * host_time_ + kLeast, Hold::kLongest);
+    hold_.emplace(hold_time_);
   }
   steps_began_ = now();
 }
@@ -68,7 +68,7 @@ std::string CudaPlatform::steps_end() {
   return fmt::format(
       "the device was held back for {} ms, but the host took {} ms to enqueue the steps: the peaks "
       "are no bound for lagging (try fewer --steps)",
-      held_for_ / 1'000'000, took / 1'000'000);
+      hold_time_ / 1'000'000, took / 1'000'000);
 }
 
 Ns CudaPlatform::now() const {

@@ -34,7 +34,7 @@ class CudaPlatform : public Platform, public RealGpu {
   std::optional<Lockstep> lockstep_;
   std::optional<Hold> hold_;
   bool learning_ = false;
-  Ns steps_began_ = 0, host_time_ = 0, held_for_ = 0;
+  Ns steps_began_ = 0, host_time_ = 0, hold_time_ = 0;
   std::map<void*, std::size_t> streams_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

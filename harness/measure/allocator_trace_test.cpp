@@ -80,11 +80,11 @@ class Random {
   void run(int events) {
     for (int i = 0; i < events; ++i) {
       const auto kind = random_() % 20;
-      if (kind < 11 || held_.empty()) {
+      if (kind < 11 || tensors_.empty()) {
         allocate();
       } else if (kind < 18) {
-        std::swap(held_[random_() % held_.size()], held_.back());
-        held_.pop_back();
+        std::swap(tensors_[random_() % tensors_.size()], tensors_.back());
+        tensors_.pop_back();
       } else if (kind == 18) {
         c10::cuda::getCurrentCUDAStream().synchronize();
       } else {
@@ -96,7 +96,7 @@ class Random {
     if (allocated() > highest_) highest_ = allocated(), at_highest_ = live();
   }
   void forget_peaks() { highest_ = allocated(), at_highest_ = live(); }
-  void release() { held_.clear(); }
+  void release() { tensors_.clear(); }
   const Rows& at_highest() const { return at_highest_; }
 
  private:
@@ -107,14 +107,14 @@ class Random {
     const bool on_side = random_() % 3 == 0;
     c10::cuda::CUDAStreamGuard guard(on_side ? side : c10::cuda::getDefaultCUDAStream(0));
     const Bytes size = sizes[random_() % std::size(sizes)] + static_cast<Bytes>(random_() % 5000);
-    held_.push_back(at::empty({size}, at::TensorOptions().device(at::kCUDA).dtype(at::kByte)));
+    tensors_.push_back(at::empty({size}, at::TensorOptions().device(at::kCUDA).dtype(at::kByte)));
     observe();
-    if (random_() % 3 == 0) held_.back().record_stream(side);
-    if (random_() % 4 == 0) held_.pop_back();  // at once, before anything else happens
+    if (random_() % 3 == 0) tensors_.back().record_stream(side);
+    if (random_() % 4 == 0) tensors_.pop_back();  // at once, before anything else happens
   }
 
   std::mt19937 random_;
-  std::vector<at::Tensor> held_;
+  std::vector<at::Tensor> tensors_;
   Bytes highest_ = 0;
   Rows at_highest_;
 };

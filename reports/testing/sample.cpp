@@ -42,7 +42,7 @@ class RankModel {
     record_.rank = index;
     unit_ = 64 * kMiB + index * Bytes{512};
     tick_ = static_cast<Ns>(180'000 * policy.slower) + Ns{311} * index;
-    held_["parameters"] = held_["optimizer state"] = layers_ * unit_ / 4;
+    alive_["parameters"] = alive_["optimizer state"] = layers_ * unit_ / 4;
     allocated_ = active_ = layers_ * unit_ / 4 * 2;
     reserved_ = allocated_ + 40 * kMiB;
     record_.rest_before = allocated_;
@@ -58,10 +58,10 @@ class RankModel {
       change("temporaries", unit_ / 2, unit_ / 2);
       change("temporaries", -unit_ / 2, -unit_ / 2);
     }
-    change("gradients", -held_["gradients"], -held_["gradients"]);
+    change("gradients", -alive_["gradients"], -alive_["gradients"]);
     while (!waiting_.empty()) drain();
     record_.rest_after = allocated_;
-    for (const auto& [name, bytes] : held_) record_.categories[name] = {at_peak_[name], bytes};
+    for (const auto& [name, bytes] : alive_) record_.categories[name] = {at_peak_[name], bytes};
     record_.categories["rounding"] = {};
     record_.counters = {lag_ > 100 ? 3 : 0, 0, 37, 5, 1, 1184, 2, {}};
     record_.counters.collectives = {{"all_gather", 2 * layers_}, {"reduce_scatter", layers_}};
@@ -107,13 +107,13 @@ class RankModel {
 
   void change(const char* category, Bytes allocated, Bytes active) {
     if (allocated > 0 || active > 0) time_ += tick_;  // a free takes no time: its sample shares one
-    held_[category] += allocated;
+    alive_[category] += allocated;
     allocated_ += allocated;
     active_ += active;
     reserved_ = std::max(reserved_, (active_ / (20 * kMiB) + 2) * 20 * kMiB);
     if (allocated_ > highest_) {
       highest_ = allocated_;
-      at_peak_ = held_;
+      at_peak_ = alive_;
     }
     Phase& now = record_.steps[0].phases.back();
     const Bytes levels[] = {allocated_, active_, reserved_, allocated_ - 1024};
@@ -127,7 +127,7 @@ class RankModel {
   Policy policy_;
   RankRecord record_;
   Bytes unit_ = 0, allocated_ = 0, active_ = 0, reserved_ = 0, highest_ = 0;
-  std::map<std::string, Bytes> held_, at_peak_;
+  std::map<std::string, Bytes> alive_, at_peak_;
   Ns time_ = 0, tick_ = 0;
   std::deque<Bytes> waiting_;
 };

@@ -36,21 +36,21 @@ class Cubin {
     for (std::size_t i = 0; i < header_.e_shnum; ++i) {
       const auto one = section(i);
       const std::string_view name = elf_ + names.sh_offset + one.sh_name;
-      if (const auto kernel = after(name, ".text."); !kernel.empty()) found_[kernel];
+      if (const auto kernel = after(name, ".text."); !kernel.empty()) kernels_[kernel];
       if (const auto kernel = after(name, ".nv.shared."); !kernel.empty())
         shared_[kernel] = one.sh_size;
       if (name == ".nv.info") each(one, [&](auto... entry) { of_all(entry...); });
       if (const auto kernel = after(name, ".nv.info."); !kernel.empty()) {
         parameters_.clear();
         stated_ = -1;
-        each(one, [&](auto... entry) { of_one(found_[kernel], entry...); });
-        found_[kernel].parameters = parameters();
+        each(one, [&](auto... entry) { of_one(kernels_[kernel], entry...); });
+        kernels_[kernel].parameters = parameters();
       }
     }
-    for (auto& [name, kernel] : found_)
+    for (auto& [name, kernel] : kernels_)
       if (const auto bytes = shared_.find(name); bytes != shared_.end())
         kernel.shared = bytes->second;
-    return std::move(found_);
+    return std::move(kernels_);
   }
 
  private:
@@ -84,7 +84,7 @@ class Cubin {
     const auto symbol = value_at<Elf64_Sym>(elf_ + symbols_.sh_offset +
                                             value_at<std::uint32_t>(value) * sizeof(Elf64_Sym));
     const auto figure = value_at<std::uint32_t>(value + 4);
-    auto& kernel = found_[elf_ + section(symbols_.sh_link).sh_offset + symbol.st_name];
+    auto& kernel = kernels_[elf_ + section(symbols_.sh_link).sh_offset + symbol.st_name];
     if (attribute == regcount)
       kernel.registers = static_cast<int>(figure);
     else
@@ -120,7 +120,7 @@ class Cubin {
   const char* elf_;
   Elf64_Ehdr header_;
   Elf64_Shdr symbols_{};
-  std::map<std::string, CompiledKernel> found_;
+  std::map<std::string, CompiledKernel> kernels_;
   std::map<std::string, std::size_t> shared_;
   std::vector<Parameter> parameters_;  // of one kernel
   std::int64_t stated_ = -1;           // bytes of all of them

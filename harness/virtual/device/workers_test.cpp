@@ -20,7 +20,7 @@ class Engine {
       changed_.wait(lock, [this] { return nodes_ > 0 || ended_; });
       if (ended_) return;
       --nodes_;
-      told_ = true;
+      caller_continues_ = true;
       changed_.notify_all();
       lock.unlock();
       std::this_thread::sleep_for(lets_go_after);
@@ -31,9 +31,9 @@ class Engine {
   void run() {
     std::unique_lock lock(mutex_);
     ++nodes_;
-    told_ = let_go = false;
+    caller_continues_ = let_go = false;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return told_; });
+    changed_.wait(lock, [this] { return caller_continues_; });
   }
   void end() {
     const std::lock_guard lock(mutex_);
@@ -48,7 +48,7 @@ class Engine {
   std::mutex mutex_;
   std::condition_variable changed_;
   int nodes_ = 0;
-  bool told_ = false, ended_ = false;
+  bool caller_continues_ = false, ended_ = false;
 };
 
 }  // namespace torch::autograd

@@ -111,7 +111,7 @@ void reload_debug() {
 }
 
 /// The lines of a file, without what stands before "NCCL".
-std::vector<std::string> said_in(const std::string& path) {
+std::vector<std::string> lines_in(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);)
@@ -133,7 +133,7 @@ TEST_F(Sockets, WhatNcclSaysOfItselfIsInAFileOfEachProcess) {
     EXPECT_EQ(ncclInvalidArgument,
               ncclAllReduce(nullptr, one.data(), 1, ncclInt32, ncclSum, comm, nullptr));
     EXPECT_NCCL(ncclCommDestroy(comm));
-    const auto lines = said_in(folder + "/nccl." + std::to_string(getpid()) + ".%");
+    const auto lines = lines_in(folder + "/nccl." + std::to_string(getpid()) + ".%");
     std::vector<::testing::Matcher<std::string>> expected{
         ::testing::StartsWith("NCCL version 2."),
         AllOf(HasSubstr("NCCL INFO comm"), HasSubstr("nranks 2 cudaDev 0"),

@@ -85,9 +85,9 @@ void Follower::event(const AllocatorEntry& entry, const AllocatorStats& stats) {
   const auto bytes = static_cast<std::int64_t>(entry.size_);
   if (entry.action_ == Action::ALLOC) {
     figures_[device].unsettled = bytes;
-    held_[device] += bytes;
+    live_bytes_[device] += bytes;
   }
-  if (entry.action_ == Action::FREE_REQUESTED) held_[device] -= bytes;
+  if (entry.action_ == Action::FREE_REQUESTED) live_bytes_[device] -= bytes;
   on_event(entry);
 }
 
@@ -137,7 +137,7 @@ void Follower::end(std::int64_t stretch) {
 
 std::int64_t Follower::live_bytes(std::size_t device) {
   const std::lock_guard lock(mutex);
-  return device < kDevices ? held_[device] : 0;
+  return device < kDevices ? live_bytes_[device] : 0;
 }
 
 }  // namespace tidemark::recorder

@@ -78,7 +78,7 @@ class Follower {
 
   std::array<Figures, kDevices> figures_{};
   std::array<Statistics, kDevices> highest_{};  // since they were handed on
-  std::array<std::int64_t, kDevices> held_{};
+  std::array<std::int64_t, kDevices> live_bytes_{};
   std::map<std::int64_t, Open> open_;  // stretches, by number
   std::int64_t stretches_ = 0;
 };
