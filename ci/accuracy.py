@@ -108,8 +108,8 @@ class Step:
 def of_kitsune(step):
     from kitsune import predict_memory
 
-    found = predict_memory(step.model, (step.length,), step.batch, step.dtype, "adamw", True)
-    return found.param_bytes + found.gradient_bytes + found.optimizer_bytes + found.activation_bytes + found.overhead_bytes
+    prediction = predict_memory(step.model, (step.length,), step.batch, step.dtype, "adamw", True)
+    return prediction.param_bytes + prediction.gradient_bytes + prediction.optimizer_bytes + prediction.activation_bytes + prediction.overhead_bytes
 
 
 def of_preflight(step):
@@ -138,8 +138,8 @@ def of_llm_analysis(step):
                         num_key_value_heads=step.groups, ffn_embed_dim=step.hidden, expansion_ratio=step.hidden / step.width)
     analysis = LLMAnalysis(model, get_gpu_config_by_name("a100-sxm-80gb"), get_dtype_config_by_name("w16a16e16"))  # it knows no 32 bits
     recompute = ActivationRecomputation.FULL if step.checkpointed else ActivationRecomputation.NONE
-    said = analysis.training(batch_size_per_gpu=step.batch, total_num_tokens=step.batch * step.length, seq_len=step.length, activation_recomputation=recompute)
-    return said["weight_memory_per_gpu"] + said["gradient_memory_per_gpu"] + said["optimizer_state_memory_per_gpu"] + said["activation_memory_per_gpu"]
+    prediction = analysis.training(batch_size_per_gpu=step.batch, total_num_tokens=step.batch * step.length, seq_len=step.length, activation_recomputation=recompute)
+    return prediction["weight_memory_per_gpu"] + prediction["gradient_memory_per_gpu"] + prediction["optimizer_state_memory_per_gpu"] + prediction["activation_memory_per_gpu"]
 
 
 def of_deepspeed(step):
@@ -179,14 +179,14 @@ ESTIMATORS = {"MemTracker": of_mem_tracker, "torch-kitsune": of_kitsune, "torch-
 
 
 def estimate(step, file):
-    made, said = Step(step), {}
+    made, answers = Step(step), {}
     for name, estimator in ESTIMATORS.items():
         begun = time.monotonic()
         try:
-            said[name] = {"bytes": int(estimator(made)), "seconds": time.monotonic() - begun}
+            answers[name] = {"bytes": int(estimator(made)), "seconds": time.monotonic() - begun}
         except Exception as error:
-            said[name] = {"cannot": f"{type(error).__name__}: {error}".splitlines()[0][:120]}
-    Path(file).write_text(json.dumps(said))
+            answers[name] = {"cannot": f"{type(error).__name__}: {error}".splitlines()[0][:120]}
+    Path(file).write_text(json.dumps(answers))
 
 
 def versions(python):
@@ -198,7 +198,7 @@ def versions(python):
 
 def table(tidemark, python, steps):
     """Prints the table. Returns the exit code: 1 if a step did not run."""
-    found = {}
+    rows = {}
     with tempfile.TemporaryDirectory() as folder:
         for step in steps:
             print(f"{step} ...", file=sys.stderr, flush=True)
@@ -206,24 +206,24 @@ def table(tidemark, python, steps):
             file, begun = Path(folder, "said.json"), time.monotonic()
             subprocess.run([tidemark, "exec", "--capacity", "1TiB", "--", python, __file__, "--estimate", step, file], check=True, capture_output=True,
                            env={**os.environ, "TIDEMARK_UNKNOWN": "nan"})
-            found[step] = {"truth": truth, "process": time.monotonic() - begun,
+            rows[step] = {"truth": truth, "process": time.monotonic() - begun,
                            "said": {"tidemark exec": {"bytes": ours, "seconds": seconds}, **json.loads(file.read_text())}}
     print("| step | bytes on the GPU | " + " | ".join(["tidemark exec", *ESTIMATORS]) + " |\n|---|---:|" + "---:|" * (1 + len(ESTIMATORS)))
-    for step, one in found.items():
-        cells = [f"{100 * (said['bytes'] / one['truth'] - 1):+.2f} %" if "bytes" in said else "cannot" for said in one["said"].values()]
+    for step, one in rows.items():
+        cells = [f"{100 * (answer['bytes'] / one['truth'] - 1):+.2f} %" if "bytes" in answer else "cannot" for answer in one["said"].values()]
         print(f"| {step} | {one['truth']:,} | " + " | ".join(cells) + " |")
     for label, of in (("median of the absolute errors", statistics.median), ("largest", max)):
         cells = []
         for name in ["tidemark exec", *ESTIMATORS]:
-            errors = [abs(100 * (one["said"][name]["bytes"] / one["truth"] - 1)) for one in found.values() if "bytes" in one["said"][name]]
+            errors = [abs(100 * (one["said"][name]["bytes"] / one["truth"] - 1)) for one in rows.values() if "bytes" in one["said"][name]]
             cells.append(f"{of(errors):.2f} %" if errors else "")
         print(f"| {label} | | " + " | ".join(cells) + " |")
-    seconds = [statistics.median([one["said"][name]["seconds"] for one in found.values() if "seconds" in one["said"][name]] or [0]) for name in ["tidemark exec", *ESTIMATORS]]
+    seconds = [statistics.median([one["said"][name]["seconds"] for one in rows.values() if "seconds" in one["said"][name]] or [0]) for name in ["tidemark exec", *ESTIMATORS]]
     print("| seconds, median; of the estimators without the import of torch | | " + " | ".join(f"{one:.2f}" for one in seconds) + " |")
-    for step, one in found.items():
-        for name, said in one["said"].items():
-            if "cannot" in said:
-                print(f"{step}: {name}: {said['cannot']}")
+    for step, one in rows.items():
+        for name, answer in one["said"].items():
+            if "cannot" in answer:
+                print(f"{step}: {name}: {answer['cannot']}")
     print("versions: " + ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions(python).items()))
     return 0
 

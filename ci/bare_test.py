@@ -23,7 +23,7 @@ STAND_INS = {
 
 
 def test_bare(tmp_path):
-    tree, place, said = tmp_path / "tree", tmp_path / "place", tmp_path / "said"
+    tree, place, log = tmp_path / "tree", tmp_path / "place", tmp_path / "said"
     for folder in (tree / "ci", tmp_path / "bin", place):
         folder.mkdir(parents=True)
     for name in ("bare", "setup", "environment.sh"):
@@ -37,32 +37,32 @@ def test_bare(tmp_path):
     git("commit", "-q", "-m", "x")
     (tree / "tracked").write_text("changed\n")
     (tree / "untracked").write_text("untracked\n")
-    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TIDEMARK_BARE": str(place), "SAID": str(said), "CI": "true", "PIP_CERT": "c",
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TIDEMARK_BARE": str(place), "SAID": str(log), "CI": "true", "PIP_CERT": "c",
                    "PYTHONPATH": "own", "TIDEMARK_DEPS": str(tmp_path / "deps"), "BROKEN": "", "INSIDE": ""}
 
     def run(*words: str, **more: str) -> tuple[int, str]:
-        said.write_text("")
+        log.write_text("")
         done = subprocess.run([tree / "ci" / "bare", *words], env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False)
         assert not list(place.iterdir()), f"{words} {more}: nothing is left: {done.stderr}"
         return done.returncode, done.stderr
 
     for code in (0, 1, 8):
-        held = run("bookworm", "the", "command", INSIDE=f"exit {code}")
-        assert held[0] == code and said.read_text(), f"exit code {code} is passed on: {held}"
-    words = said.read_text()
+        outcome = run("bookworm", "the", "command", INSIDE=f"exit {code}")
+        assert outcome[0] == code and log.read_text(), f"exit code {code} is passed on: {outcome}"
+    words = log.read_text()
     assert words.splitlines()[0].endswith("- the command") and "CI=true" in words and "PIP_CERT=c" in words, f"the command, the settings: {words}"
     assert "PYTHONPATH" not in words and "TIDEMARK_DEPS" not in words, f"nothing of this machine's own: {words}"
     assert "Acquire::https::CaInfo" in words and "Post-Invoke" not in words, f"apt's settings of access: {words}"
     assert "changed" in words and "untracked" not in words, f"the tracked files as they are: {words}"
-    assert run()[0] == 0 and "./ci/bench && ./ci/test" in said.read_text(), "README's two commands"
+    assert run()[0] == 0 and "./ci/bench && ./ci/test" in log.read_text(), "README's two commands"
     for more, why in (({"ID": "1000"}, "not root"), ({"FREE": "7"}, "less than 8 GiB"), ({"BROKEN": "1"}, "debootstrap failed")):
         code, err = run(**more)
-        assert code == 77 and why in err and not said.read_text(), f"{why}: {code} {err}"
+        assert code == 77 and why in err and not log.read_text(), f"{why}: {code} {err}"
     for name, code in (("INT", 130), ("TERM", 143)):
-        said.write_text("")
+        log.write_text("")
         running = subprocess.Popen([tree / "ci" / "bare"], env={**environment, "INSIDE": "exec sleep 300"}, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 30
-        while not said.read_text().endswith("changed\n") and time.monotonic() < until:
+        while not log.read_text().endswith("changed\n") and time.monotonic() < until:
             time.sleep(0.05)
         running.send_signal(getattr(signal, f"SIG{name}"))
         assert running.wait(30) == code and not list(place.iterdir()), f"interrupted by {name}: {running.returncode}"

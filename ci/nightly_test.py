@@ -71,26 +71,26 @@ def test_nights(work, night):
         assert (out / "r2" / "last-good").read_text().strip() == second, f"{extra}: the good night stays the good one"
         assert (out / "publish" / "index.html").exists(), f"{extra}: published all the same"
     for code, expected in (("0", 0), ("1", 1), ("134", 3)):
-        found, _, _ = night(TIDEMARK_NIGHTLY_SEEDS="20", RANDOM_CODE=code)
-        assert found == expected, f"clocks that end with {code}: exit code {found}, not {expected}"
+        exit_code, _, _ = night(TIDEMARK_NIGHTLY_SEEDS="20", RANDOM_CODE=code)
+        assert exit_code == expected, f"clocks that end with {code}: exit code {exit_code}, not {expected}"
         assert "20 &lt;clocks&gt;" in (out / "publish" / "index.html").read_text(), "what they say is in the index, as text"
     checkout, python = work / "titan", executable(work / "python", '#!/bin/sh\necho "$2 <figures>"\nexit $FIGURES_CODE\n')
     checkout.mkdir()
     (checkout / "train.py").write_text("")
     for code, expected in (("0", 0), ("1", 1), ("2", 2)):
-        found, _, _ = night(TIDEMARK_NIGHTLY_TORCHTITAN=str(checkout), TIDEMARK_PYTHON=str(python), FIGURES_CODE=code)
-        assert found == expected, f"figures that end with {code}: exit code {found}, not {expected}"
+        exit_code, _, _ = night(TIDEMARK_NIGHTLY_TORCHTITAN=str(checkout), TIDEMARK_PYTHON=str(python), FIGURES_CODE=code)
+        assert exit_code == expected, f"figures that end with {code}: exit code {exit_code}, not {expected}"
         assert f"{checkout} &lt;figures&gt;" in (out / "publish" / "index.html").read_text(), "the figures are in the index, as text"
     both = {"TIDEMARK_NIGHT": "20251231-000001", "TIDEMARK_NIGHTLY_SEEDS": "20", "TIDEMARK_NIGHTLY_TORCHTITAN": str(checkout), "FIGURES_CODE": "0"}
     killed, _, _ = night(**both, TIDEMARK_PYTHON=str(executable(work / "killer", "#!/bin/sh\nkill -9 $PPID\n")))
     assert killed == -9, f"a night that is killed in its second part: {killed}"
-    found, said, _ = night(**both, TIDEMARK_PYTHON=str(python), RANDOM_CODE="1")
+    exit_code, output, _ = night(**both, TIDEMARK_PYTHON=str(python), RANDOM_CODE="1")
     index = (out / "publish" / "index.html").read_text()
-    assert found == 0 and said.count("had ended before") == 1, f"the first part is taken over, with its exit code: {found} {said}"
+    assert exit_code == 0 and output.count("had ended before") == 1, f"the first part is taken over, with its exit code: {exit_code} {output}"
     assert "20 &lt;clocks&gt;" in index and f"{checkout} &lt;figures&gt;" in index, "the index has both parts"
     assert not (out / "20251231-000001.parts").exists(), "nothing of a night that ended is kept for another"
-    found, _, _ = night(TIDEMARK_NIGHTLY_SCALE="pp7")
-    assert found == 2 and "no layout has pp7 in its name" in (out / "publish" / "index.html").read_text(), f"a layout that is not there: exit code {found}"
+    exit_code, _, _ = night(TIDEMARK_NIGHTLY_SCALE="pp7")
+    assert exit_code == 2 and "no layout has pp7 in its name" in (out / "publish" / "index.html").read_text(), f"a layout that is not there: exit code {exit_code}"
     code, _, _ = night("--accept")
     assert code == 0 and (out / "r2" / "last-good").read_text().strip() > second, "--accept takes the latest night"
     night(TIDEMARK_NIGHTLY_KEEP="1")
@@ -107,16 +107,16 @@ def test_mistakes(night):
                                ([], {"TIDEMARK_BIN": "/nowhere"}, "cannot be run"),
                                ([], {"TIDEMARK_NIGHT": "tonight"}, "is not a time"),
                                ([], {"TIDEMARK_NIGHTLY_OUT": "/proc/x"}, "cannot be made")):
-        code, said, _ = night(*words, **extra)
-        assert code in (2, 4) and says in said, f"{extra}: {code} {said}"
+        code, output, _ = night(*words, **extra)
+        assert code in (2, 4) and says in output, f"{extra}: {code} {output}"
 
 
 def test_two_at_once(work, night):
     (work / "out").mkdir()
     with subprocess.Popen(["flock", work / "out/.lock", "sleep", "3"]) as holder:
         subprocess.run(["sleep", "0.5"], check=True)
-        code, said, _ = night()
-        assert code == 3 and "another nightly runs" in said, f"two at once: {code} {said}"
+        code, output, _ = night()
+        assert code == 3 and "another nightly runs" in output, f"two at once: {code} {output}"
         holder.wait()
 
 

@@ -84,10 +84,10 @@ def test_cuda(work, setup):
     libraries = lambda: {path.name for path in deps.glob("nvidia/*/lib/*")}
     everything = {f"lib{name}.so.1" for name in PINS if name != "nvidia-nvtx"}
 
-    code, said, called = setup(BROKEN="nvidia-cufft")
-    assert code == 3 and "nvidia-cufft" in said and called[-1] == "nvidia-cufft", f"a download that fails is said: {code} {said}"
+    code, output, called = setup(BROKEN="nvidia-cufft")
+    assert code == 3 and "nvidia-cufft" in output and called[-1] == "nvidia-cufft", f"a download that fails is said: {code} {output}"
     assert not (deps / "nvidia").exists(), "nothing half-made is in place"
-    code, said, called = setup()
+    code, output, called = setup()
     assert code == 0 and called == PINS[PINS.index("nvidia-cufft"):], f"it goes on where it was: {code} {called}"
     assert libraries() == everything, f"all libraries are there: {sorted(libraries() ^ everything)}"
     assert not list(deps.glob("nvidia/*/include")), "headers are not unpacked"
@@ -96,12 +96,12 @@ def test_cuda(work, setup):
 
     for python, abi in (("3.10", "cp311"), ("3.13", "cp313"), ("3.15", "cp311")):
         shutil.rmtree(deps / "nvidia")
-        code, said, _ = setup(PYTHON=python, ABI=abi)
-        assert code == 0, f"Python {python} has the wheels of {abi}: {code} {said}"
+        code, output, _ = setup(PYTHON=python, ABI=abi)
+        assert code == 0, f"Python {python} has the wheels of {abi}: {code} {output}"
 
     (work / "ci" / "cuda_wheels.txt").write_text("nvidia-other==1 --hash=sha256:0\n")
-    code, said, called = setup()
-    assert code == 0 and called == ["nvidia-other"] and libraries() == {"libnvidia-other.so.1"}, f"other pins replace them: {code} {said}"
+    code, output, called = setup()
+    assert code == 0 and called == ["nvidia-other"] and libraries() == {"libnvidia-other.so.1"}, f"other pins replace them: {code} {output}"
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_beside_an_installed_torch(work, setup, torch):
     for path in beside:
         shutil.rmtree(work / "deps", ignore_errors=True)
         path.rename(work / "away")
-        code, said, called = setup(TIDEMARK_TORCH=str(torch))
-        assert code == 0 and called == ["nvidia-other"], f"without {path.name} beside torch they are brought: {code} {said}"
+        code, output, called = setup(TIDEMARK_TORCH=str(torch))
+        assert code == 0 and called == ["nvidia-other"], f"without {path.name} beside torch they are brought: {code} {output}"
         (work / "away").rename(path)
     shutil.rmtree(work / "deps")
     assert setup(TIDEMARK_TORCH=str(torch)) == (0, "", []), "those beside an installed torch do"
@@ -134,11 +134,11 @@ def test_another_torch(setup, torch):
     own = f"{version('torch')}+cu{''.join(version('nvidia-cuda-runtime').split('.')[:2])}"
     for other in (own.split("+")[0], own + "1", own.replace(".", "x")):
         (torch / "version.py").write_text(f"__version__ = '{other}'\n")
-        code, said, called = setup("compiler", TIDEMARK_TORCH=str(torch))
-        assert code == 2 and not called and f"is not a torch {own} " in said, f"torch {other} in place of {own} is refused: {code} {said} {called}"
+        code, output, called = setup("compiler", TIDEMARK_TORCH=str(torch))
+        assert code == 2 and not called and f"is not a torch {own} " in output, f"torch {other} in place of {own} is refused: {code} {output} {called}"
     (torch / "version.py").write_text(f"__version__ = '{own}'\n")
-    code, said, called = setup("compiler", TIDEMARK_TORCH=str(torch), BROKEN="nvidia-cuda-runtime")
-    assert code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {said} {called}"
+    code, output, called = setup("compiler", TIDEMARK_TORCH=str(torch), BROKEN="nvidia-cuda-runtime")
+    assert code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {output} {called}"
 
 
 def test_packages(work):

@@ -126,7 +126,7 @@ def drawn(tests, sample, seed):
     """The tests that run, by file: a sample of all, every test as likely as another, or all."""
     of_all = sorted(test for of_file in tests.values() for test in of_file)
     chosen = set(random.Random(seed).sample(of_all, min(sample, len(of_all))) if sample else of_all)
-    return {file: found for file, of_file in tests.items() if (found := [test for test in of_file if test in chosen])}
+    return {file: chosen_tests for file, of_file in tests.items() if (chosen_tests := [test for test in of_file if test in chosen])}
 
 
 def run_file(place, keep, file, chosen):
@@ -134,21 +134,21 @@ def run_file(place, keep, file, chosen):
     if not left:
         return
     if place.is_program(file):
-        found = program_outcomes(place, file, keep.tests[file])
+        events = program_outcomes(place, file, keep.tests[file])
     else:
         def words(of_left):
             (place.scratch / "wanted").write_text("\n".join(of_left), encoding="utf-8")
             return pytest(place, place.checkout / file)
-        found = tried_again(place, file, words, outcomes(place, file, words, left))
-    for event in found:
+        events = tried_again(place, file, words, outcomes(place, file, words, left))
+    for event in events:
         keep.add(test=event["unit"], outcome=event["outcome"], why=event.get("why", ""), seconds=event.get("seconds", 0), again=event.get("again", False))
 
 
-def tried_again(place, file, words, found):
+def tried_again(place, file, words, events):
     """The outcomes, where each test that has failed runs once more by itself in a new process, as test/run_test.py of PyTorch does it: a test before it in the
     process may have left something. If more than MOST_AGAIN have failed, none runs again."""
     failed = []
-    for event in found:
+    for event in events:
         if event["outcome"] == "failed":
             failed.append(event)
         else:
@@ -193,24 +193,24 @@ def program_outcomes(place, file, tests):
 class Count:
     """The outcomes of one file, or of all."""
     tests: int = 0
-    found: Counter = field(default_factory=Counter)
+    by_outcome: Counter = field(default_factory=Counter)
     extrapolated: float = 0  # tests of the file that pass, and those that do not skip, if the others of the file are as those that ran
     judged: float = 0
 
     def of(self, outcomes_of_file):
-        self.found = Counter(entry["outcome"] for entry in outcomes_of_file)
-        if run := sum(self.found.values()):
-            self.extrapolated, self.judged = (number * self.tests / run for number in (self.found["passed"], run - self.found["skipped"]))
+        self.by_outcome = Counter(entry["outcome"] for entry in outcomes_of_file)
+        if run := sum(self.by_outcome.values()):
+            self.extrapolated, self.judged = (number * self.tests / run for number in (self.by_outcome["passed"], run - self.by_outcome["skipped"]))
         return self
 
     def add(self, other):
-        self.tests, self.found = self.tests + other.tests, self.found + other.found
+        self.tests, self.by_outcome = self.tests + other.tests, self.by_outcome + other.by_outcome
         self.extrapolated, self.judged = self.extrapolated + other.extrapolated, self.judged + other.judged
 
     def row(self, name):
-        run = sum(self.found.values())
-        return (f"| {name} | {self.tests} | {run} | {' | '.join(str(self.found[each]) for each in ('passed', 'failed', 'skipped', 'timed out'))} | "
-                f"{share(self.found['passed'], run - self.found['skipped'])} | {self.extrapolated:.0f} of {self.judged:.0f} |")
+        run = sum(self.by_outcome.values())
+        return (f"| {name} | {self.tests} | {run} | {' | '.join(str(self.by_outcome[each]) for each in ('passed', 'failed', 'skipped', 'timed out'))} | "
+                f"{share(self.by_outcome['passed'], run - self.by_outcome['skipped'])} | {self.extrapolated:.0f} of {self.judged:.0f} |")
 
 
 def share(part, whole):
@@ -260,15 +260,15 @@ def causes(failed):
 def version_of(checkout):
     """The version of a source checkout of PyTorch, without what follows the three numbers. None: it is no such checkout."""
     named = checkout / "version.txt"
-    found = re.match(r"\d+\.\d+\.\d+", named.read_text(encoding="utf-8").strip()) if named.is_file() else None
-    return found[0] if found and (checkout / "test").is_dir() else None
+    match = re.match(r"\d+\.\d+\.\d+", named.read_text(encoding="utf-8").strip()) if named.is_file() else None
+    return match[0] if match and (checkout / "test").is_dir() else None
 
 
 def package_of(checkout):
     """(name, version) of the source distribution of a library. None: it is none."""
     information = checkout / "PKG-INFO"
-    said = HeaderParser().parsestr(information.read_text(encoding="utf-8")) if information.is_file() else {}
-    return (said["Name"], said["Version"]) if said.get("Name") and said.get("Version") else None
+    headers = HeaderParser().parsestr(information.read_text(encoding="utf-8")) if information.is_file() else {}
+    return (headers["Name"], headers["Version"]) if headers.get("Name") and headers.get("Version") else None
 
 
 def prepared(torch):
@@ -310,8 +310,8 @@ def scratch():
 def test_files(checkout, of_pytorch):
     """A library's are those in folders `tests`, beside which programs of such names may lie; all of them if it has no such folder."""
     patterns = FILES if of_pytorch else ("**/tests/**/test_*.py",)
-    found = {file for pattern in patterns for file in checkout.glob(pattern)} or set(checkout.glob("**/test_*.py"))
-    return sorted(str(file.relative_to(checkout)) for file in found)
+    paths = {file for pattern in patterns for file in checkout.glob(pattern)} or set(checkout.glob("**/test_*.py"))
+    return sorted(str(file.relative_to(checkout)) for file in paths)
 
 
 def main(chosen, report):

@@ -41,14 +41,14 @@ class Tree:
         self.process.wait()
 
     def members(self):
-        found = []
+        processes = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 if self.mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
+                    processes.append(int(folder.name))
             except OSError:
                 pass  # it has ended, or is another user's
-        return found
+        return processes
 
     def ending(self):
         """How the process has ended, with the last words of its log."""

@@ -96,8 +96,8 @@ def suite(tmp_path, upstream, checkout, monkeypatch):
 
     def suite(*words):
         ran.write_text("")
-        code, said = upstream("--suite", checkout, "--with", sys.executable, *words)
-        return code, said, ran.read_text().split()
+        code, output = upstream("--suite", checkout, "--with", sys.executable, *words)
+        return code, output, ran.read_text().split()
 
     return suite
 
@@ -105,20 +105,20 @@ def suite(tmp_path, upstream, checkout, monkeypatch):
 def test_all(tmp_path, suite):
     keep, report = tmp_path / "keep" / "rows", tmp_path / "report"
     began = time.monotonic()
-    code, said, order = suite("--keep", keep, "--limit", "5", "--report", report)
-    assert code == 1 and time.monotonic() - began < 100, f"it ends with 1: {code}: {said}"
+    code, output, order = suite("--keep", keep, "--limit", "5", "--report", report)
+    assert code == 1 and time.monotonic() - began < 100, f"it ends with 1: {code}: {output}"
     for row in ("| test/distributed/test_small.py | 10 | 10 | 5 | 3 | 1 | 1 | 56 % | 5 of 9 |", "| test/distributed/deeper/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |",
                 "| test/distributed/test_broken.py | 1 | 1 | 0 | 1 | 0 | 0 | 0 % | 0 of 1 |", "| test/distributed/test_leaves.py | 1 | 1 | 0 | 0 | 1 | 0 |  | 0 of 0 |",
                 "| test/distributed/test_ranks.py | 3 | 3 | 1 | 1 | 1 | 0 | 50 % | 1 of 2 |", "| test/test_optim.py | 40 | 40 | 40 | 0 | 0 | 0 | 100 % | 40 of 40 |",
                 "| all of these files | 56 | 56 | 47 | 5 | 3 | 1 | 89 % | 47 of 53 |"):
-        assert row in said, f"counts: {row}: {said}"
-    assert "| downloads | 1 | expected to fail: " in said, f"a cause with its reason: {said}"
+        assert row in output, f"counts: {row}: {output}"
+    assert "| downloads | 1 | expected to fail: " in output, f"a cause with its reason: {output}"
     for words in ("test_small.py::test_wrong: ValueError: off by one", "test_killed: Error: the process was ended by SIGKILL", "test_hangs: Error: the process did not end within 5 s",
                   "nothing_of_this_name", "test_wrong_rank: ValueError: rank 1 differs", "6 failed, 5 of them without a known reason"):
-        assert words in said, f"without a reason: {words}: {said}"
+        assert words in output, f"without a reason: {words}: {output}"
     assert order.count("hangs") == order.count("last") == 1, f"each test runs once, also behind one that dies: {order}"
     assert order.count("wrong") == order.count("killed") == order.count("behind") == 2, f"and once more by itself where it has failed: {order}"
-    assert "1 passed by themselves in a new process and had failed behind other tests: test/distributed/test_small.py::test_behind" in said, f"says which passed by themselves: {said}"
+    assert "1 passed by themselves in a new process and had failed behind other tests: test/distributed/test_small.py::test_behind" in output, f"says which passed by themselves: {output}"
     assert not lives((tmp_path / "ran.child").read_text()), "a process that a killed test has started ends too"
     lines = map(json.loads, (report / "tests.jsonl").read_text().splitlines())  # of which the stand-in makes no report
     verdicts = {(line["trial"]["scenario"], verdict["name"]): verdict for line in lines if "trial" in line for verdict in line["trial"]["verdicts"]}
@@ -126,35 +126,35 @@ def test_all(tmp_path, suite):
     assert len(verdicts) == 56 and [verdicts[small, f"run/test_{name}"]["status"] for name in ("right", "wrong", "skipped", "download")] == ["pass", "fail", "skip", "skip"], f"a verdict for each test: {verdicts}"
 
     code, again, order = suite("--keep", keep, "--limit", "5")
-    assert code == 1 and not order and again.split("\n| cause")[0].endswith(said.split("\n| cause")[0].partition("| file |")[2]), f"nothing runs twice: {again}"
+    assert code == 1 and not order and again.split("\n| cause")[0].endswith(output.split("\n| cause")[0].partition("| file |")[2]), f"nothing runs twice: {again}"
     lines = keep.read_text().splitlines()
-    found = next(number for number, line in enumerate(lines) if line.startswith('{"test": ') and "::test_wrong\"" in line)
-    keep.write_text("\n".join([*lines[:found], *lines[found + 1:], lines[found][:40]]))  # a run that was ended within the line
+    index = next(number for number, line in enumerate(lines) if line.startswith('{"test": ') and "::test_wrong\"" in line)
+    keep.write_text("\n".join([*lines[:index], *lines[index + 1:], lines[index][:40]]))  # a run that was ended within the line
     code, again, order = suite("--keep", keep, "--limit", "5")
     assert code == 1 and order == ["wrong", "wrong"] and "| 56 | 56 | 47 | 5 | 3 | 1 |" in again, f"it goes on with what is left: {order}: {again}"
     assert len(keep.read_text().splitlines()) == len(lines) + 1, "the half line stays by itself"
 
 
 def test_sample(tmp_path, suite):
-    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
-    assert code == 0 and "| test/test_optim.py | 40 | 10 | 10 | 0 | 0 | 0 | 100 % | 40 of 40 |" in said and order == ["many"] * 10 and "none failed" in said, f"a sample: {code}: {said}"
-    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
-    assert code == 0 and not order, f"a seed draws the same tests: {said}"
+    code, output, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
+    assert code == 0 and "| test/test_optim.py | 40 | 10 | 10 | 0 | 0 | 0 | 100 % | 40 of 40 |" in output and order == ["many"] * 10 and "none failed" in output, f"a sample: {code}: {output}"
+    code, output, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
+    assert code == 0 and not order, f"a seed draws the same tests: {output}"
     stand_in = tmp_path / "tidemark"
     stand_in.write_text(stand_in.read_text() + "# another build\n")
-    code, said, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
-    assert code == 0 and len(order) == 10, f"another tidemark begins anew: {said}"
-    code, said, _ = suite("--files", "deeper", "--limit", "60")
-    assert code == 0, f"without a keep file: {code}: {said}"
+    code, output, order = suite("--files", "test_optim", "--sample", "10", "--seed", "3", "--keep", tmp_path / "sample")
+    assert code == 0 and len(order) == 10, f"another tidemark begins anew: {output}"
+    code, output, _ = suite("--files", "deeper", "--limit", "60")
+    assert code == 0, f"without a keep file: {code}: {output}"
 
 
 def test_refusals(tmp_path, upstream, checkout):
     for words, says in (((tmp_path,), "and no source distribution of a library (PKG-INFO)"), ((checkout, "--files", "nowhere"), "has no test file with 'nowhere' in its path"), ((checkout, "--sample", "0"), "is at least 1")):
-        code, said = upstream("--suite", *words, "--with", sys.executable)
-        assert code == 2 and says in said, f"refused: {says}: {code}: {said}"
+        code, output = upstream("--suite", *words, "--with", sys.executable)
+        assert code == 2 and says in output, f"refused: {says}: {code}: {output}"
     (checkout / "version.txt").write_text("1.2.3\n")
-    code, said = upstream("--suite", checkout, "--with", sys.executable)
-    assert code == 2 and said.count("\n") == 1 and f"its version.txt says 1.2.3, and the torch that runs is {TORCH}" in said, f"another version: {code}: {said}"
+    code, output = upstream("--suite", checkout, "--with", sys.executable)
+    assert code == 2 and output.count("\n") == 1 and f"its version.txt says 1.2.3, and the torch that runs is {TORCH}" in output, f"another version: {code}: {output}"
 
 
 def test_library(tmp_path, upstream):
@@ -168,8 +168,8 @@ def test_library(tmp_path, upstream):
         return upstream("--suite", library, *words)
 
     installed = importlib.metadata.version("pytest")
-    code, said = suite(installed, "--with", sys.executable)
-    assert code == 0 and "| tests/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |" in said, f"the tests of a source distribution: {code}: {said}"
+    code, output = suite(installed, "--with", sys.executable)
+    assert code == 0 and "| tests/test_small.py | 1 | 1 | 1 | 0 | 0 | 0 | 100 % | 1 of 1 |" in output, f"the tests of a source distribution: {code}: {output}"
     for version, words, says in (("0.1", ("--with", sys.executable), f"is pytest 0.1, and {sys.executable} has {installed}"), (installed, (), "--with PYTHON names the Python that has pytest")):
-        code, said = suite(version, *words)
-        assert code == 2 and said.count("\n") == 1 and says in said, f"refused: {says}: {code}: {said}"
+        code, output = suite(version, *words)
+        assert code == 2 and output.count("\n") == 1 and says in output, f"refused: {says}: {code}: {output}"

@@ -37,18 +37,18 @@ def try_scenarios(inside, work, environment, pattern):
     environment = {**environment, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     wanted = json.loads(next((work / "an env" / "lib").glob("python*/site-packages/tidemark/platform/virtual/python/built.json")).read_text())["torch"]
     where = "from tidemark.command import folder_of; exec(open(folder_of('torch') + '/version.py').read()); print(__version__)"
-    found = run(inside / "python", "-c", where, env=environment, cwd=work).strip()
-    if found.split("+")[0] != wanted.split("+")[0]:
+    version = run(inside / "python", "-c", where, env=environment, cwd=work).strip()
+    if version.split("+")[0] != wanted.split("+")[0]:
         refused = subprocess.run([inside / "tidemark", "run"], capture_output=True, text=True, check=False, env=environment, cwd=work)
-        if refused.returncode != 3 or found not in refused.stderr or refused.stderr.count("\n") != 1:
-            stop(f"tidemark run is not refused with torch {found}: {refused.stderr}", 1)
+        if refused.returncode != 3 or version not in refused.stderr or refused.stderr.count("\n") != 1:
+            stop(f"tidemark run is not refused with torch {version}: {refused.stderr}", 1)
         return "scenarios refused by name"
     counts = []
     for name, launcher, chosen in (("own launcher", (), pattern), ("openmpi", ("mpirun", "-n", "2"), "fsdp_prefetch"), ("mpich", ("mpirun", "-n", "2"), "fsdp_prefetch")):
         if launcher:
             run(inside / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", name)
-        said = run(*(inside / word if word == "mpirun" else word for word in launcher), inside / "tidemark", "run", chosen, "--out", work / name, env=environment, cwd=work)
-        counts.append(f"{name} {re.search(r'([0-9,]+) verdicts passed, 0 failed', said)[1]}")
+        output = run(*(inside / word if word == "mpirun" else word for word in launcher), inside / "tidemark", "run", chosen, "--out", work / name, env=environment, cwd=work)
+        counts.append(f"{name} {re.search(r'([0-9,]+) verdicts passed, 0 failed', output)[1]}")
         record = json.loads((work / name / "report.json").read_text())["run"]["mpi"]
         if launcher and {"openmpi": "Open MPI", "mpich": "MPICH"}[name] not in record:
             stop(f"under the mpirun of {name} the ranks were connected by {record}", 1)
@@ -123,12 +123,12 @@ def attempt(wheel, python, pattern, readme):
         versions = [run(*words, env=environment, cwd=work) for words in ((inside / "tidemark", "--version"), (inside / "python", "-m", "tidemark", "--version"))]
         if versions[0] != versions[1] or version_of(inside / "python", environment) not in versions[0].split():
             stop(f"the versions differ: {versions}", 1)
-        said = run(inside / "tidemark", "exec", "--report", work / "report", "--", inside / "python", work / "program.py", env=environment, cwd=work)
-        if said.strip() != str(3 << 20) or "Peak: 3 MiB allocated" not in (work / "report" / "report.html").read_text():
-            stop(f"the program's report is not what it should be: {said}", 1)
-        said = run(inside / "python", "-m", "pytest", "-q", work / "test_it.py", env=environment, cwd=work)
-        if "2 passed" not in said:
-            stop(said, 1)
+        output = run(inside / "tidemark", "exec", "--report", work / "report", "--", inside / "python", work / "program.py", env=environment, cwd=work)
+        if output.strip() != str(3 << 20) or "Peak: 3 MiB allocated" not in (work / "report" / "report.html").read_text():
+            stop(f"the program's report is not what it should be: {output}", 1)
+        output = run(inside / "python", "-m", "pytest", "-q", work / "test_it.py", env=environment, cwd=work)
+        if "2 passed" not in output:
+            stop(output, 1)
         tried = time.monotonic() - begun - installed
         print(f"tried in an empty environment: installed in {installed:.0f} s, a program with its report and a test of two ranks in {tried:.0f} s; ", end="", flush=True)
         print(try_scenarios(inside, work, environment, pattern), flush=True)

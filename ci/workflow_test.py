@@ -58,23 +58,23 @@ def component(folder):
 
 
 def test_steps(tmp_path):
-    code, said = action(same := repository(tmp_path / "same", 1024, "4MiB"))
-    assert code == 0 and "::error" not in said and "1 passed" in said, said
-    assert "--- Comment: skipped" in said and "--- Install: not run here" in said, said
-    code, said = action(wider := repository(tmp_path / "wider", 2048, "4MiB"))
-    assert code == 1 and re.search(r"^::error file=src/train\.py,line=2,title=holds more memory::.*parameters", said, re.M), said
-    assert "--- Peaks: exit code 1" in said and "--- Summary" in said, said
+    code, output = action(same := repository(tmp_path / "same", 1024, "4MiB"))
+    assert code == 0 and "::error" not in output and "1 passed" in output, output
+    assert "--- Comment: skipped" in output and "--- Install: not run here" in output, output
+    code, output = action(wider := repository(tmp_path / "wider", 2048, "4MiB"))
+    assert code == 1 and re.search(r"^::error file=src/train\.py,line=2,title=holds more memory::.*parameters", output, re.M), output
+    assert "--- Peaks: exit code 1" in output and "--- Summary" in output, output
     summary = (wider / "step.md").read_text()
     assert "1 passed" in summary and "### Peaks beside those of origin/main" in summary and "train.py:2" in summary, summary
-    code, said = action(repository(tmp_path / "test", 1024, "1MiB"))
-    assert code == 1 and "--- Tests: exit code 1" in said and "--- Peaks\n" in said and "--- Peaks: exit" not in said, said
+    code, output = action(repository(tmp_path / "test", 1024, "1MiB"))
+    assert code == 1 and "--- Tests: exit code 1" in output and "--- Peaks\n" in output and "--- Peaks: exit" not in output, output
     for folder in (same, wider):
         subprocess.run(["rm", "-rf", folder / "memory"], check=True)
         subprocess.run(["git", "worktree", "prune"], cwd=folder, check=True)
-    code, said = component(same)
-    assert code == 0 and "1 passed" in (same / "memory" / "summary.md").read_text(), said
-    code, said = component(wider)
-    assert code == 1 and "train.py:2" in (wider / "memory" / "summary.md").read_text(), said
+    code, output = component(same)
+    assert code == 0 and "1 passed" in (same / "memory" / "summary.md").read_text(), output
+    code, output = component(wider)
+    assert code == 1 and "train.py:2" in (wider / "memory" / "summary.md").read_text(), output
 
 
 def test_scripts_are_there():

@@ -44,16 +44,16 @@ def place(folder, test, name=""):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("goldens")
-    found, output = pytest_of(folder)
-    assert all(one[0] == "failure" and "there is no golden" in one[1] for test, one in found.items() if test != "test_twice") and len(found) == 8, output
+    outcomes, output = pytest_of(folder)
+    assert all(one[0] == "failure" and "there is no golden" in one[1] for test, one in outcomes.items() if test != "test_twice") and len(outcomes) == 8, output
     assert not (folder / "goldens").exists()
     return folder, *pytest_of(folder, "--tidemark-update")
 
 
 def test_what_is_written(written):
     """The weight has 256 x 256 floats, the input and the output 512 x 256 each; cuBLAS has its workspace besides."""
-    folder, found, output = written
-    assert found["test_sizes[512]"][0] == "passed", output
+    folder, outcomes, output = written
+    assert outcomes["test_sizes[512]"][0] == "passed", output
     text = place(folder, "test_sizes[512]").read_text()
     assert '["every rank".phases."forward"]' in text and "allocated = " in text and "parameters\" = 262_144\n" in text, text
     assert '"cuBLAS workspaces" = 33_554_432\n' in text, text
@@ -63,9 +63,9 @@ def test_what_is_written(written):
 
 
 def test_two_of_one_test(written):
-    folder, found, output = written
-    assert found["test_twice"][0] == "error" and "a second golden needs a name" in found["test_twice"][1] and not place(folder, "test_twice").exists(), output
-    assert found["test_named"][0] == "passed" and place(folder, "test_named").exists() and place(folder, "test_named", "after").exists(), output
+    folder, outcomes, output = written
+    assert outcomes["test_twice"][0] == "error" and "a second golden needs a name" in outcomes["test_twice"][1] and not place(folder, "test_twice").exists(), output
+    assert outcomes["test_named"][0] == "passed" and place(folder, "test_named").exists() and place(folder, "test_named", "after").exists(), output
 
 
 def test_ranks_that_differ(written):
@@ -79,13 +79,13 @@ def test_the_same_changed_and_edited_by_hand(written):
     edits = {513: texts[0], 514: texts[2].replace("requested = ", "requested = 1"), 515: texts[3] + "[", 516: ""}  # 513: as if the golden of another size were this test's
     for size, text in edits.items():
         place(folder, f"test_sizes[{size}]").write_text(text)
-    found, output = pytest_of(folder)
-    assert [found[test][0] for test in ("test_sizes[512]", "test_differs", "test_named")] == 3 * ["passed"], output
-    assert found["test_sizes[513]"][0] == "failure", output  # one more row of the input, and one of the output
+    outcomes, output = pytest_of(folder)
+    assert [outcomes[test][0] for test in ("test_sizes[512]", "test_differs", "test_named")] == 3 * ["passed"], output
+    assert outcomes["test_sizes[513]"][0] == "failure", output  # one more row of the input, and one of the output
     for line in ("phase forward, requested: 34,865,152 -> 34,867,200 (+2,048)", "alive at the peak, activations: 524,288 -> 525,312 (+1,024)", "if this is wanted: pytest --tidemark-update"):
         assert line in output, output
-    for size, said in (514, "was edited by hand"), (515, "cannot be read"), (516, "was edited by hand"):
-        outcome, line = found[f"test_sizes[{size}]"]
-        assert outcome == "error" and said in line and "run pytest --tidemark-update" in line, output
-    found, output = pytest_of(folder, "--tidemark-update")
+    for size, message in (514, "was edited by hand"), (515, "cannot be read"), (516, "was edited by hand"):
+        outcome, line = outcomes[f"test_sizes[{size}]"]
+        assert outcome == "error" and message in line and "run pytest --tidemark-update" in line, output
+    outcomes, output = pytest_of(folder, "--tidemark-update")
     assert [place(folder, f"test_sizes[{size}]").read_text() for size in range(512, 517)] == texts, output

@@ -10,7 +10,7 @@ import tidemark
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory):
+def limits_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("limits")
     outcomes, output, code = run(folder, "sample_limits.py", "--tidemark-report", folder / "report")
     assert code == 1, output
@@ -26,22 +26,22 @@ def said(tmp_path_factory):
     ("test_pair_has_no_golden", "error", r"wide: tidemark.*: memory.matches_golden: a variant of a pair has no golden"),
     ("test_has_no_steps", "error", r"tidemark.limit_growth: 0 steps, and at least 3"),
 ])
-def test_limit(said, test, outcome, line):
-    assert said[0][test][0] == outcome and re.search(line, said[0][test][1] or ""), said
+def test_limit(limits_run, test, outcome, line):
+    assert limits_run[0][test][0] == outcome and re.search(line, limits_run[0][test][1] or ""), limits_run
 
 
-def test_a_failure_shows_the_largest_blocks(said):
+def test_a_failure_shows_the_largest_blocks(limits_run):
     """By module and line: the output of the model, its weight, its input (bytes: 256 x 1024, 1024 x 1024 and 256 x 1024 floats)."""
-    shown = said[1][said[1].index("test_fails_with_blocks"):]
+    shown = limits_run[1][limits_run[1].index("test_fails_with_blocks"):]
     assert "alive at the highest peak, the ten largest by module and line" in shown
     assert re.search(r"4,194,304 bytes in 1 block, parameters: .*sample_limits\.py:\d+", shown), shown
     assert re.search(r"1,048,576 bytes in 1 block, other: .*sample_limits\.py:\d+", shown), shown
 
 
-def test_the_report_has_a_page_of_tests(said):
+def test_the_report_has_a_page_of_tests(limits_run):
     """Peaks are those of the whole test; of each that failed the page has what was alive."""
-    trials = {trial["scenario"].split("::")[1]: trial for trial in whole_report(said[2])["trials"]}
-    page = html.unescape((said[2] / "report.html").read_text())
+    trials = {trial["scenario"].split("::")[1]: trial for trial in whole_report(limits_run[2])["trials"]}
+    page = html.unescape((limits_run[2] / "report.html").read_text())
     rows = {name: re.search(rf"<tr><td[^>]*>[^<]*::{name}</td>(.*?)</tr>", page).group(1) for name in ("test_is_over_its_limit", "test_keeps_its_limit", "test_reserves_more")}
     assert ">failed<" in rows["test_is_over_its_limit"] and "2.0 MiB (2,097,664 bytes)" in rows["test_is_over_its_limit"], rows
     assert ">passed<" in rows["test_keeps_its_limit"] and "2 MiB (2,097,152 bytes)" in rows["test_keeps_its_limit"] and "at most 2,097,152 bytes" in rows["test_keeps_its_limit"], rows
@@ -51,12 +51,12 @@ def test_the_report_has_a_page_of_tests(said):
     assert sum(part["bytes"] for part in alive["parts"]) == alive["active"]
     assert re.search(r">4,194,304</td><td class=\"figure\">1</td><td>parameters</td><td>[^<]*sample_limits\.py:\d+<", page)
     assert "alive" not in trials["test_keeps_its_limit"] and "No fix ran" not in page
-    cases = {(case.get("classname").split("::")[1].split("/")[0], case.get("name")) for case in xml.parse(said[2] / "junit.xml").iter("testcase") if case.find("failure") is not None}
+    cases = {(case.get("classname").split("::")[1].split("/")[0], case.get("name")) for case in xml.parse(limits_run[2] / "junit.xml").iter("testcase") if case.find("failure") is not None}
     assert ("test_is_over_its_limit", "test/memory/allocated/limit") in cases, cases
 
 
-def test_a_mistake_in_the_body_is_not_one_of_the_setup(said):
-    assert "ERROR at run of test_has_no_steps" in said[1] and "ERROR at setup" not in said[1], said[1]
+def test_a_mistake_in_the_body_is_not_one_of_the_setup(limits_run):
+    assert "ERROR at run of test_has_no_steps" in limits_run[1] and "ERROR at setup" not in limits_run[1], limits_run[1]
 
 
 @pytest.mark.parametrize("size, expected", [(7, 7), ("6GiB", 6 << 30), ("1.5 KiB", 1536), ("2MB", 2_000_000), ("0B", 0)])

@@ -23,8 +23,8 @@ def run(folder, sample, *words, environment=None, plugin=True):
     outcomes = {}
     if junit.exists():
         for case in xml.parse(junit).iter("testcase"):
-            found = [child for child in case if child.tag in ("failure", "error", "skipped")]
-            outcomes.setdefault(case.get("name"), (found[0].tag if found else "passed", found[0].get("message") if found else ""))
+            failures = [child for child in case if child.tag in ("failure", "error", "skipped")]
+            outcomes.setdefault(case.get("name"), (failures[0].tag if failures else "passed", failures[0].get("message") if failures else ""))
     return outcomes, done.stdout + done.stderr, done.returncode
 
 
@@ -35,9 +35,9 @@ def whole_report(folder):
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    found, output, code = run(tmp_path_factory.mktemp("outcomes"), "sample_outcomes.py")
+    by_test, output, code = run(tmp_path_factory.mktemp("outcomes"), "sample_outcomes.py")
     assert code == 1, output
-    return found
+    return by_test
 
 
 @pytest.mark.parametrize("test, outcome, line", [
@@ -57,10 +57,10 @@ def test_outcome(outcomes, test, outcome, line):
 @pytest.fixture(scope="module")
 def mistakes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mistakes")
-    found, output, code = run(folder, "sample_mistakes.py", "--tidemark-report", folder / "report")
+    by_test, output, code = run(folder, "sample_mistakes.py", "--tidemark-report", folder / "report")
     assert code == 1, output
     assert (folder / "report" / "report.html").exists(), output  # also with a mode that there is not
-    return found
+    return by_test
 
 
 @pytest.mark.parametrize("test, outcome, line", [
@@ -97,8 +97,8 @@ def test_pairs(tmp_path):
     assert "ended" not in report["run"] and report["run"]["device"]["profile"] == "h100-80g", report["run"]
     tidemark = os.environ["TIDEMARK"]
     assert (tmp_path / "report" / "report.html").exists()
-    said = subprocess.run([tidemark, "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
-    assert "5 variants ended in error, 4 of " in said, said
+    text = subprocess.run([tidemark, "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
+    assert "5 variants ended in error, 4 of " in text, text
     assert "- again: `pytest samples/sample_pairs.py::test_wrong_fixes`" in (tmp_path / "report" / "summary.md").read_text()
     assert "the same run" in subprocess.run([tidemark, "compare", tmp_path / "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
 
@@ -118,8 +118,8 @@ def test_a_killed_pytest_leaves_what_it_had(tmp_path):
     assert re.fullmatch(r"2 error: report: this pytest is still running: .*\n", (tmp_path / "while.txt").read_text())
     with open(tmp_path / "report" / "tests.jsonl", "a", encoding="utf-8") as file:
         file.write('{"trial": {"scena')  # of a write that was cut off
-    said = subprocess.run([os.environ["TIDEMARK"], "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
-    assert "Incomplete: 2 of 2 trials finished" in said and "pytest ended before its last test" in said, said
+    text = subprocess.run([os.environ["TIDEMARK"], "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
+    assert "Incomplete: 2 of 2 trials finished" in text and "pytest ended before its last test" in text, text
     report = whole_report(tmp_path / "report")
     assert [one["status"] for trial in report["trials"] for one in trial["verdicts"]] == ["fail", "pass"] and report["run"]["torch"], report
     assert not (tmp_path / "report" / "tests.jsonl").exists()

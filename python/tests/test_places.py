@@ -46,14 +46,14 @@ def project(tmp_path):
 
 def outcome(project, places, *words):
     (project / "tests" / "test_it.py").write_text(TEST.format(places))
-    found, output, code = run(project, str(project / "tests" / "test_it.py"), "--rootdir", project, *words)
-    return *found.get("test_it", ("", "")), output, code
+    by_test, output, code = run(project, str(project / "tests" / "test_it.py"), "--rootdir", project, *words)
+    return *by_test.get("test_it", ("", "")), output, code
 
 
 def test_commits(project):
     report = project / "report"
-    found = outcome(project, "commits={'before': 'HEAD'}", "--tidemark-report", report)
-    assert found[0] == "passed", found
+    result = outcome(project, "commits={'before': 'HEAD'}", "--tidemark-report", report)
+    assert result[0] == "passed", result
     trial, = whole_report(report)["trials"]
     before, after = trial["variants"]
     assert ", commit " in before["what"] and after["what"] == "", trial["variants"]
@@ -62,14 +62,14 @@ def test_commits(project):
 
 def test_both_commits_are_the_same(project):
     """The formulas find it: both sides then keep 3 MiB."""
-    found = outcome(project, "commits={'before': 'HEAD', 'after': 'HEAD'}")
-    assert found[0] == "failure" and "measured 6,291,456 bytes (+2,097,152)" in found[2], found
+    result = outcome(project, "commits={'before': 'HEAD', 'after': 'HEAD'}")
+    assert result[0] == "failure" and "measured 6,291,456 bytes (+2,097,152)" in result[2], result
 
 
 def test_a_module_of_the_working_tree_is_found_out(project):
     (project / "tests" / "conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(project / 'src')!r})\n")
-    found = outcome(project, "commits={'before': 'HEAD'}")
-    assert found[0] == "error" and "before has imported package, package.model from the working tree, not from its commit" in found[1], found
+    result = outcome(project, "commits={'before': 'HEAD'}")
+    assert result[0] == "error" and "before has imported package, package.model from the working tree, not from its commit" in result[1], result
 
 
 @pytest.mark.parametrize("places, line", [
@@ -78,8 +78,8 @@ def test_a_module_of_the_working_tree_is_found_out(project):
     ("pythons={'before': sys._base_executable}", "has no torch"),
 ])
 def test_bad_places(project, places, line):
-    found = outcome(project, places)
-    assert found[0] in ("", "error") and line in found[1] + found[2] and found[3] != 0, found
+    result = outcome(project, places)
+    assert result[0] in ("", "error") and line in result[1] + result[2] and result[3] != 0, result
 
 
 def test_pythons(project):
@@ -89,5 +89,5 @@ def test_pythons(project):
     packages = next((other / "lib").iterdir()) / "site-packages"
     torch = Path(__import__("importlib.util").util.find_spec("torch").origin).parent.parent
     (packages / "torch.pth").write_text(f"{torch}\n")
-    found = outcome(project, f"commits={{'before': 'HEAD'}}, pythons={{'before': {str(other)!r}}}", "-rP", "-s")
-    assert found[0] == "passed" and f"before {other}" in found[2] and f"after {sys.prefix}" in found[2], found
+    result = outcome(project, f"commits={{'before': 'HEAD'}}, pythons={{'before': {str(other)!r}}}", "-rP", "-s")
+    assert result[0] == "passed" and f"before {other}" in result[2] and f"after {sys.prefix}" in result[2], result

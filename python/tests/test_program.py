@@ -38,9 +38,9 @@ def test_no_memory(tmp_path):
         done.peak  # noqa: B018
 
 
-@pytest.mark.parametrize("more, said", [({"gpu": "abacus"}, "abacus"), ({"capacity": "much"}, "--capacity"), ({"mode": "fast"}, "--mode"), ({"ranks": 2, "as_rank": [0], "of": 2}, "exclude")])
-def test_mistakes(program, more, said):
-    with pytest.raises(tidemark.Misuse, match=said) as error:
+@pytest.mark.parametrize("more, message", [({"gpu": "abacus"}, "abacus"), ({"capacity": "much"}, "--capacity"), ({"mode": "fast"}, "--mode"), ({"ranks": 2, "as_rank": [0], "of": 2}, "exclude")])
+def test_mistakes(program, more, message):
+    with pytest.raises(tidemark.Misuse, match=message) as error:
         tidemark.run([program, "0"], **more)
     assert "\n" not in str(error.value)
     with pytest.raises(tidemark.Misuse, match="no program is given"):

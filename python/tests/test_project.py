@@ -31,8 +31,8 @@ def project(tmp_path):
 
 
 def test_command(project):
-    code, said, error = command(project / "below")
-    assert code == 0 and said.endswith("3072 math lagging 200") and "L4" in said, said + error
+    code, output, error = command(project / "below")
+    assert code == 0 and output.endswith("3072 math lagging 200") and "L4" in output, output + error
     assert f"tidemark: {project}/pyproject.toml: gpu = l4-24g, capacity = 3GiB, schedule = lagging, mode = math, timeout = 200" in error
     assert command(project, "--mode", "shapes", "--schedule", "instant", "--capacity", "5GiB", "--gpu", "h100-80g")[1].endswith("5120 shapes instant 200")
 
@@ -43,18 +43,18 @@ def test_pytest(project):
     assert {one for one, _ in outcomes.values()} == {"passed"} and len(outcomes) == 2, output
 
 
-@pytest.mark.parametrize("text, said", [
+@pytest.mark.parametrize("text, message", [
     ('[tool.tidemark]\ncard = "l4-24g"\n', "[tool.tidemark] has no setting card (there are: gpu, capacity, schedule, mode, timeout)"), ("[tool\n", "pyproject.toml: "),
     ('[tool.tidemark]\nmode = "fast"\n', "fast"), ('[tool.tidemark]\ntimeout = "60"\n', "timeout"), ("[tool]\ntidemark = 1\n", "must be a table"),
     ('[tool.tidemark]\nschedule = ["instant"]\n', "schedule"), ('[tool.tidemark]\ngpu = "abacus"\n', "abacus"),
 ])
-def test_mistakes(tmp_path, text, said):
+def test_mistakes(tmp_path, text, message):
     (tmp_path / "pyproject.toml").write_text(text)
     code, _, error = command(tmp_path)
-    assert code == 2 and said in error and len([line for line in error.splitlines() if line.startswith("error: ")]) == 1, error
+    assert code == 2 and message in error and len([line for line in error.splitlines() if line.startswith("error: ")]) == 1, error
     (tmp_path / "test_it.py").write_text("def test_it(memory):\n    pass\n")
     outcomes, output, _ = run(tmp_path, str(tmp_path / "test_it.py"), "--rootdir", tmp_path, "-c", os.devnull)
-    assert outcomes["test_it"][0] == "error" and said in outcomes["test_it"][1], output
+    assert outcomes["test_it"][0] == "error" and message in outcomes["test_it"][1], output
 
 
 def test_other_projects_without_the_table(tmp_path):

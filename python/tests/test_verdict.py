@@ -16,8 +16,8 @@ def value(text, values):
 ])
 def test_values(text, values, expected):
     claim = verdict.equality("x", expected, text, {**values, "not_used": 1})
-    (one,), said = verdict.judged([claim])
-    assert value(text, values) == expected and one["status"] == verdict.PASS and not said
+    (one,), failure_text = verdict.judged([claim])
+    assert value(text, values) == expected and one["status"] == verdict.PASS and not failure_text
     assert claim["expected"]["values"] == values
 
 

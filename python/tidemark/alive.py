@@ -16,8 +16,8 @@ OURS = ("TIDEMARK", "LD_PRELOAD", "PYTHONPATH")
 
 def record() -> str:
     """The record of this process under `tidemark exec`; "" before it uses CUDA."""
-    found = glob.glob(os.path.join(glob.escape(os.environ.get("TIDEMARK_EXEC", "")), f"{os.getpid()}*.record"))
-    return max(found, key=os.path.getmtime, default="")
+    records = glob.glob(os.path.join(glob.escape(os.environ.get("TIDEMARK_EXEC", "")), f"{os.getpid()}*.record"))
+    return max(records, key=os.path.getmtime, default="")
 
 
 def devices() -> list[dict[str, Any]]:
@@ -37,11 +37,11 @@ def devices() -> list[dict[str, Any]]:
 
 def kinds() -> dict[str, int]:
     """Bytes as requested that are alive at the highest peak of active memory, by kind; they sum to it."""
-    found: dict[str, int] = {}
+    bytes_by_kind: dict[str, int] = {}
     for device in devices():
         for part in device.get("parts", ()):
-            found[part["kind"]] = found.get(part["kind"], 0) + part["bytes"]
-    return dict(sorted(found.items()))
+            bytes_by_kind[part["kind"]] = bytes_by_kind.get(part["kind"], 0) + part["bytes"]
+    return dict(sorted(bytes_by_kind.items()))
 
 
 def at_peak() -> dict[str, Any] | None:

@@ -81,12 +81,12 @@ class Allocator:
     def counters(self) -> dict[str, int]:
         """Counters of the allocator and of the virtual device in this process."""
         stats = self.torch.cuda.memory_stats()
-        found = {name: int(stats[name]) for name in ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "num_sync_all_streams")}
+        counts = {name: int(stats[name]) for name in ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "num_sync_all_streams")}
         for name in ("launches", "synchronisations"):
             count = getattr(self.libraries, f"tidemark_device_{name}")
             count.restype = ctypes.c_uint64
-            found[name] = count()
-        return found
+            counts[name] = count()
+        return counts
 
     def described(self) -> dict[str, Any]:
         """Torch, NCCL and the virtual GPU."""
@@ -96,18 +96,18 @@ class Allocator:
 
     def collectives(self) -> Calls:
         """NCCL calls of this process so far: all_gather -> (count, bytes)."""
-        found = {}
+        totals = {}
         for row in self.read("tidemark_nccl_calls"):
             name = re.sub("(?<=[a-z])(?=[A-Z])", "_", row["function"][4:].replace("to", "To")).lower()
-            calls, size = found.get(name, (0, 0))
-            found[name] = (calls + row["calls"], size + row["bytes"])
-        return found
+            calls, size = totals.get(name, (0, 0))
+            totals[name] = (calls + row["calls"], size + row["bytes"])
+        return totals
 
 
 def difference(after: Calls, before: Calls) -> Calls:
-    found = {}
+    changes = {}
     for name, (count, size) in after.items():
         old = before.get(name, (0, 0))
         if count > old[0]:
-            found[name] = (count - old[0], size - old[1])
-    return found
+            changes[name] = (count - old[0], size - old[1])
+    return changes

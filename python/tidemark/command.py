@@ -30,8 +30,8 @@ def why_no_scenarios(torch: str, built: dict[str, str]) -> str:
     if not torch:
         return f"the scenarios need {wanted}, and {sys.executable} has no torch: {install}"
     with open(os.path.join(torch, "version.py"), encoding="utf-8") as file:
-        said = dict(re.findall(r"^(__version__|cuda)\b[^=]*= *'([^']*)'", file.read(), re.M))
-    version, cuda = said.get("__version__", "unknown"), said.get("cuda")
+        facts = dict(re.findall(r"^(__version__|cuda)\b[^=]*= *'([^']*)'", file.read(), re.M))
+    version, cuda = facts.get("__version__", "unknown"), facts.get("cuda")
     if (version.split("+")[0], cuda) != (built["torch"].split("+")[0], built["cuda"]):
         return f"the scenarios of this installation are for {wanted}, and {sys.executable} has torch {version} ({'CUDA ' + cuda if cuda else 'without CUDA'}): {install}"
     return ""
@@ -54,13 +54,13 @@ def set_places(platform: str) -> None:
 
 def main() -> None:
     """Becomes the executable; its exit code is then that of the command. Exit code 1 with one line where there is none."""
-    if said := other_distribution():
-        print(f"tidemark: {said}", file=sys.stderr)
+    if warning := other_distribution():
+        print(f"tidemark: {warning}", file=sys.stderr)
     try:
-        found = launch.executable(on_path=False)
+        executable = launch.executable(on_path=False)
     except Misuse as error:
         sys.exit(f"error: {error}")
-    platform = os.path.dirname(found)
+    platform = os.path.dirname(executable)
     if os.path.exists(os.path.join(platform, "tidemark_scenarios")) and sys.argv[1:2] not in (["exec"], ["fit"], ["advise"]):
         set_places(platform)
-    os.execv(found, ["tidemark", *sys.argv[1:]])
+    os.execv(executable, ["tidemark", *sys.argv[1:]])

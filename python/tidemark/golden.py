@@ -97,17 +97,17 @@ def load(path: str, rank: int) -> tuple[Record, Record]:
     """(what the golden says of this rank, what it was made with). Raises Misuse where it cannot be used."""
     again = "run pytest --tidemark-update"
     try:
-        said = read(path)
+        content = read(path)
     except TomlError as error:
         raise Misuse(f"the golden {path} cannot be read: {error}: {again}") from None
     with open(path, encoding="utf-8") as file:
         _, _, body = file.read().partition("\n\n")
-    if said.get("digest") != digest(body):
+    if content.get("digest") != digest(body):
         raise Misuse(f"the golden {path} was edited by hand: {again}, and look at the difference")
-    found = said.get("every rank", said.get(f"rank {rank}"))
-    if found is None:
+    golden = content.get("every rank", content.get(f"rank {rank}"))
+    if golden is None:
         raise Misuse(f"the golden {path} has nothing of rank {rank}: {again}")
-    return found, said["made with"]
+    return golden, content["made with"]
 
 
 def verdict(order: Record, name: str, measured: Record, made_with: Record, rank: int) -> Verdict:
@@ -117,30 +117,30 @@ def verdict(order: Record, name: str, measured: Record, made_with: Record, rank:
     if not os.path.exists(path):
         return verdicts.verdict(label, verdicts.FAIL, unit="", rank=rank, why=f"there is no golden {path}: pytest --tidemark-update writes it")
     golden, before = load(path, rank)
-    found = differences(golden, measured)
-    if not found:
+    lines = differences(golden, measured)
+    if not lines:
         return verdicts.verdict(label, verdicts.PASS, unit="", rank=rank)
     causes = [f"made with {key} {before.get(key)}, and this is {value}" for key, value in made_with.items() if before.get(key) != value]
-    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return verdicts.verdict(label, verdicts.FAIL, unit="", rank=rank, why="\n".join([path, *causes, *found[:SHOWN], *more, "if this is wanted: pytest --tidemark-update"]))
+    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return verdicts.verdict(label, verdicts.FAIL, unit="", rank=rank, why="\n".join([path, *causes, *lines[:SHOWN], *more, "if this is wanted: pytest --tidemark-update"]))
 
 
 def differences(golden: Record, measured: Record) -> list[str]:
     """A line for each figure that differs, the largest difference first."""
-    found: list[tuple[int, str]] = []
+    changes: list[tuple[int, str]] = []
     sides = [figures(golden), figures(measured)]
     for key in {**sides[0], **sides[1]}:
         before, after = sides[0].get(key), sides[1].get(key)
         if before != after:
             change = f" ({after - before:+,})" if before is not None and after is not None else ""
-            found.append((abs((after or 0) - (before or 0)), f"{key[0]}, {key[1]}: {figure(before)} -> {figure(after)}{change}"))
-    return [line for _, line in sorted(found, key=lambda one: -one[0])]
+            changes.append((abs((after or 0) - (before or 0)), f"{key[0]}, {key[1]}: {figure(before)} -> {figure(after)}{change}"))
+    return [line for _, line in sorted(changes, key=lambda one: -one[0])]
 
 
 def figures(one: Record) -> dict[tuple[str, str], int]:
-    found = {(f"phase {phase}", name): size for phase, peaks in one["phases"].items() for name, size in peaks.items()}
-    found.update({("alive at the peak", kind): size for kind, size in one["alive at the peak"].items()})
-    return found
+    values = {(f"phase {phase}", name): size for phase, peaks in one["phases"].items() for name, size in peaks.items()}
+    values.update({("alive at the peak", kind): size for kind, size in one["alive at the peak"].items()})
+    return values
 
 
 def figure(size: int | None) -> str:

@@ -37,12 +37,12 @@ def executable(on_path: bool = True) -> str:
         raise Misuse(f"tidemark: runs on Linux alone, and this is {sys.platform}: use the image (docker run --rm -v \"$PWD:/src\" -w /src tidemark "
                      "tidemark exec -- python train.py)")
     own = os.path.join(HERE, "platform", "tidemark")
-    found = os.environ.get("TIDEMARK") or (own if os.path.exists(own) else shutil.which("tidemark") if on_path else None)
-    if found is None:
+    path = os.environ.get("TIDEMARK") or (own if os.path.exists(own) else shutil.which("tidemark") if on_path else None)
+    if path is None:
         raise Misuse("tidemark: there is no `tidemark` on PATH: install the wheel, or let TIDEMARK name the executable")
-    if not os.access(found, os.X_OK) or os.path.isdir(found):
-        raise Misuse(f"tidemark: TIDEMARK={found} cannot be run: let it name the executable `tidemark`")
-    return found
+    if not os.access(path, os.X_OK) or os.path.isdir(path):
+        raise Misuse(f"tidemark: TIDEMARK={path} cannot be run: let it name the executable `tidemark`")
+    return path
 
 
 class Said:
@@ -140,7 +140,7 @@ def run_alone(program: str, settings: Settings, order: dict[str, Any], place: Pl
     command = [program, "exec", *flags_of(settings), "--", place.python, os.path.join(HERE, "rank.py"), os.path.join(order["folder"], "order.json")]
     with open(os.path.join(order["folder"], "output"), "w", encoding="utf-8") as output:
         shown = None if order["options"].get("capture") == "no" else output
-        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env={**place.environment, **pool.told(cause)}, cwd=order["cwd"],
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env={**place.environment, **pool.cause_environment(cause)}, cwd=order["cwd"],
                                    start_new_session=True, preexec_fn=ends_with(os.getpid()))
         code, timed_out = wait(running, limit)
         return code, pool.read_cause(cause), timed_out

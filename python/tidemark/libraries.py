@@ -58,11 +58,11 @@ def platforms() -> tuple[list[str], str]:
     except Misuse as error:
         return [], str(error)
     done = subprocess.run([sys.executable, script, "--check"], stdout=subprocess.PIPE, text=True, check=False)
-    said = done.stdout.rpartition("tidemark-check:")[2]
-    if done.returncode != 0 or not said:
+    answer = done.stdout.rpartition("tidemark-check:")[2]
+    if done.returncode != 0 or not answer:
         return [], f"{script} does not answer"
-    said = json.loads(said)
-    return said.get("libraries", []), f"{sys.executable} {said.get('problem', 'cannot load them')}"
+    answer = json.loads(answer)
+    return answer.get("libraries", []), f"{sys.executable} {answer.get('problem', 'cannot load them')}"
 
 
 def prepare(config: pytest.Config) -> None:

@@ -115,21 +115,21 @@ class Memory:
     def occurrences(self, name: str, step: int | None = None) -> list[Phase]:
         """The ended phases of this name, of all steps or of one. Raises Misuse where there is none."""
         all_steps = [phase for phase in self.allocator.phases if phase.name == name]
-        found = all_steps if step is None else [phase for phase in all_steps if phase.step == step]
-        if not found:
+        phases = all_steps if step is None else [phase for phase in all_steps if phase.step == step]
+        if not phases:
             there = ", ".join(sorted({phase.name for phase in self.allocator.phases})) or "none"
             raise Misuse(f"memory: no phase '{name}' has ended" + (f" in step {step}" if all_steps else "") + f" (phases: {there})")
-        return found
+        return phases
 
     def peak(self, name: str, step: int | None = None) -> Figures[Measured]:
         """The highest bytes of all occurrences of a phase, or of those in one step of `memory.steps`. Raises Misuse where none has ended."""
-        found = self.occurrences(name, step)
-        return Figures(lambda statistic: Measured(max(phase.peak[statistic] for phase in found), f"memory/{statistic}/{name}", self))
+        phases = self.occurrences(name, step)
+        return Figures(lambda statistic: Measured(max(phase.peak[statistic] for phase in phases), f"memory/{statistic}/{name}", self))
 
     def rise(self, name: str, step: int | None = None) -> Figures[Measured]:
         """The highest bytes above the level at which the phase began, of all occurrences or those in one step. Raises Misuse where none has ended."""
-        found = self.occurrences(name, step)
-        return Figures(lambda statistic: Measured(max(phase.peak[statistic] - phase.start[statistic] for phase in found),
+        phases = self.occurrences(name, step)
+        return Figures(lambda statistic: Measured(max(phase.peak[statistic] - phase.start[statistic] for phase in phases),
                                                   f"memory/{statistic}/{name}/rise", self))
 
     def end(self, name: str, step: int | None = None) -> Figures[Measured]:
@@ -197,8 +197,8 @@ class Memory:
         if count < warmup + 2:
             raise Misuse(f"memory.no_growth: {count} steps, and at least {warmup + 2} are needed after {warmup} of warm-up")
         steps = range(warmup, count)
-        held = [self.stepped[step][1] for step in steps]
-        good = [self.zero("growth/held", *most_different(held, warmup))]
+        bytes_at_steps = [self.stepped[step][1] for step in steps]
+        good = [self.zero("growth/held", *most_different(bytes_at_steps, warmup))]
         for statistic in STATISTICS:
             peaks = [int(getattr(self.peak("step", step), statistic)) for step in steps]
             good.append(self.zero(f"growth/{statistic}", *most_different(peaks, warmup)))
@@ -209,9 +209,9 @@ class Memory:
         __tracebackhide__ = True
         if os.environ.get("TIDEMARK_RACES") != "1":
             raise Misuse("memory.no_races: races are not looked for; mark the test with @tidemark.races()")
-        found = self.allocator.races()
-        return self.judge(verdicts.verdict("races/none", measured=len(found), low=0, high=0, unit="races", rank=self.rank,
-                                           why=found[0]["explanation"] if found else ""))
+        races = self.allocator.races()
+        return self.judge(verdicts.verdict("races/none", measured=len(races), low=0, high=0, unit="races", rank=self.rank,
+                                           why=races[0]["explanation"] if races else ""))
 
     def collectives(self, phase: str | None = None) -> Calls:
         """NCCL's calls of this rank since the test began, or within the last occurrence of a phase: name ("all_gather") -> (count, bytes). Bytes

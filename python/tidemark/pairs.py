@@ -78,18 +78,18 @@ def run(item: pytest.Item, settings: Settings) -> list[pytest.TestReport]:
     expected = None if item.config.option.runxfail else evaluate_xfail_marks(item)
     if expected and not expected.run:
         return [outcome(item, "setup", "skipped", "", settings, made, wasxfail="[NOTRUN] " + expected.reason)]
-    said, all_verdicts, durations = {}, [], [0, 0]
+    results, all_verdicts, durations = {}, [], [0, 0]
     with tempfile.TemporaryDirectory(prefix="tidemark-") as whole:
         folder = {name: os.path.join(whole, str(i)) for i, name in enumerate(made.values)}
         for name in made.values:
             os.makedirs(folder[name])
-            said[name] = launch.run(item, settings, variant=name, results=folder[name])
-            if name == made.baseline and (skipped := skipped_by_all(said[name])):
+            results[name] = launch.run(item, settings, variant=name, results=folder[name])
+            if name == made.baseline and (skipped := skipped_by_all(results[name])):
                 return [outcome(item, skipped["when"], "skipped", tuple(skipped["longrepr"]), settings, made)]
-            stop_at_error(name, said[name], made)
-            durations[1] += sum(max((one["duration"] for one in reports if one["when"] == "call"), default=0) for reports in said[name].reports.values())
+            stop_at_error(name, results[name], made)
+            durations[1] += sum(max((one["duration"] for one in reports if one["when"] == "call"), default=0) for reports in results[name].reports.values())
         for name in made.values:
-            mine = judge(made, name, said, ranks, folder, settings)
+            mine = judge(made, name, results, ranks, folder, settings)
             for one in mine:
                 one["variant"] = name
             all_verdicts += mine
@@ -97,21 +97,21 @@ def run(item: pytest.Item, settings: Settings) -> list[pytest.TestReport]:
                 all_verdicts.append(caught(name, made.controls[name], mine))
     wrong = [one for one in all_verdicts if one["status"] == verdicts.FAIL and made.role(one["variant"]) != "control" or one["name"].startswith("caught/")
              and one["status"] == verdicts.FAIL]
-    call = outcome(item, "call", "failed" if wrong else "passed", verdicts.judged(wrong)[1] if wrong else None, settings, made, said, all_verdicts)
+    call = outcome(item, "call", "failed" if wrong else "passed", verdicts.judged(wrong)[1] if wrong else None, settings, made, results, all_verdicts)
     call.duration = durations[1]
     if expected:
         as_expected(call, expected)
     call.sections = [("tidemark", table(made, all_verdicts))]
     if wrong:
-        call.sections += [(f"tidemark exec, {name}", one.output) for name, one in said.items() if one.output.strip()]
+        call.sections += [(f"tidemark exec, {name}", one.output) for name, one in results.items() if one.output.strip()]
     return [pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "setup"), call]
 
 
-def outcome(item: pytest.Item, when: str, what: str, longrepr: Any, settings: Settings, made: Pair, said: Any = None, all_verdicts: Sequence[Verdict] = (), **more: Any) -> pytest.TestReport:
+def outcome(item: pytest.Item, when: str, what: str, longrepr: Any, settings: Settings, made: Pair, results: Any = None, all_verdicts: Sequence[Verdict] = (), **more: Any) -> pytest.TestReport:
     """A report of pytest, with what a trial needs."""
     one = pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, what, longrepr, when)
     vars(one).update(more)
-    report.attach([one], said or {}, {name: made.role(name) for name in made.values}, settings, all_verdicts)
+    report.attach([one], results or {}, {name: made.role(name) for name in made.values}, settings, all_verdicts)
     return one
 
 
@@ -125,23 +125,23 @@ def as_expected(call: pytest.TestReport, expected: Any) -> None:
         call.wasxfail = expected.reason
 
 
-def skipped_by_all(said: launch.Said) -> Record | None:
+def skipped_by_all(result: launch.Said) -> Record | None:
     """The report of a skip of every rank, or None."""
-    skips = [next((one for one in reports if one["outcome"] == "skipped"), None) for reports in said.reports.values()]
-    return skips[0] if skips and all(skips) and not said.problems else None
+    skips = [next((one for one in reports if one["outcome"] == "skipped"), None) for reports in result.reports.values()]
+    return skips[0] if skips and all(skips) and not result.problems else None
 
 
-def stop_at_error(name: str, said: launch.Said, made: Pair) -> None:
+def stop_at_error(name: str, result: launch.Said, made: Pair) -> None:
     """A variant that says nothing about the pair ends it with an error; only a control may end by itself."""
-    for reports in said.reports.values():
+    for reports in result.reports.values():
         for one in reports:
             if one["outcome"] == "failed" and (one.get("tidemark_kind") in ("refused", "misuse") or one["when"] != "call"):
                 raise Misuse(f"{name}: {message_of(one)}")
             if one["outcome"] == "skipped":
                 raise Misuse(f"{name}: a variant of a pair was skipped")
-    if said.problems and made.role(name) != "control":
-        rank, line, _ = said.problems[0]
-        raise Misuse(f"{name}: {line}" if len(said.reports) == 1 else f"{name}: rank {rank}: {line}")
+    if result.problems and made.role(name) != "control":
+        rank, line, _ = result.problems[0]
+        raise Misuse(f"{name}: {line}" if len(result.reports) == 1 else f"{name}: rank {rank}: {line}")
 
 
 def message_of(report: Record) -> str:
@@ -150,28 +150,28 @@ def message_of(report: Record) -> str:
     return crash["message"] if crash else str(longrepr).strip().splitlines()[-1]
 
 
-def judge(made: Pair, name: str, said: dict[str, launch.Said], ranks: list[int], folder: dict[str, str], settings: Settings) -> list[Verdict]:
-    found = []
-    for rank, line, _ in said[name].problems:
-        found.append(verdicts.verdict("failure/ended", verdicts.FAIL, why=line, unit="", rank=rank))
+def judge(made: Pair, name: str, results: dict[str, launch.Said], ranks: list[int], folder: dict[str, str], settings: Settings) -> list[Verdict]:
+    judgements = []
+    for rank, line, _ in results[name].problems:
+        judgements.append(verdicts.verdict("failure/ended", verdicts.FAIL, why=line, unit="", rank=rank))
     for rank in ranks:
-        for one in said[name].reports[rank]:
+        for one in results[name].reports[rank]:
             if one["outcome"] == "failed":
-                found.append(verdicts.verdict("failure/exception", verdicts.FAIL, why=message_of(one), unit="", rank=rank))
-        record, base = said[name].records[rank], said[made.baseline].records[rank]
+                judgements.append(verdicts.verdict("failure/exception", verdicts.FAIL, why=message_of(one), unit="", rank=rank))
+        record, base = results[name].records[rank], results[made.baseline].records[rank]
         if record is None:
             continue
-        found += record["verdicts"]
+        judgements += record["verdicts"]
         if made.role(name) == "baseline":
             continue
         if record["savings"]:
-            found += verdicts.judged([saving(one, base, record) for one in record["savings"]])[0]
+            judgements += verdicts.judged([saving(one, base, record) for one in record["savings"]])[0]
         if settings["mode"] == "math":
             places = [os.path.join(folder[variant], f"rank{rank}") for variant in (made.baseline, name)]
-            found.append(parity.compare(*places, rank, made.role(name) == "control"))
+            judgements.append(parity.compare(*places, rank, made.role(name) == "control"))
         else:
-            found.append(verdicts.verdict("parity/bits", verdicts.SKIP, why=f"mode {settings['mode']} has no numbers to compare", rank=rank))
-    return found
+            judgements.append(verdicts.verdict("parity/bits", verdicts.SKIP, why=f"mode {settings['mode']} has no numbers to compare", rank=rank))
+    return judgements
 
 
 def peak_of(record: Any, wanted: Record) -> int | None:

@@ -45,11 +45,11 @@ class Place:
         """A checkout in which the test's file, the conftest.py files above it and pytest's settings alone are today's."""
         of_test = item.path.parent
         self.tree = Path(git(of_test, "rev-parse", "--show-toplevel")[0])
-        found = git(self.tree, "rev-parse", "--verify", "--quiet", commit + "^{commit}")
-        if not found:
+        hashes = git(self.tree, "rev-parse", "--verify", "--quiet", commit + "^{commit}")
+        if not hashes:
             raise Misuse(f"tidemark.pair: {self.tree} has no commit {commit}")
         self.copy, index = Path(folder, "tree"), {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-        git(self.tree, "read-tree", found[0], **index)
+        git(self.tree, "read-tree", hashes[0], **index)
         git(self.tree, "checkout-index", "--all", f"--prefix={self.copy}/", **index)
         of_today = [item.path, item.config.inipath, *(above / "conftest.py" for above in (of_test, *of_test.parents) if above.is_relative_to(self.tree))]
         for file in of_today:
@@ -58,7 +58,7 @@ class Place:
                 other.parent.mkdir(parents=True, exist_ok=True)
                 other.write_bytes(file.read_bytes())
         self.path = [self.at(place) for place in self.path]
-        self.commit = f"commit {found[0][:12]}"
+        self.commit = f"commit {hashes[0][:12]}"
 
     def take_python(self, root: str, python: str | None) -> None:
         """Another Python: of the path of this one it sees the project's own folders, tidemark, and pytest where it has none."""
@@ -113,16 +113,16 @@ def git(folder: Any, *words: str, **environment: str) -> list[str]:
 @contextlib.contextmanager
 def place_of(item: pytest.Item, python: str | None = None, commit: str | None = None) -> Iterator[Place]:
     """The place of a test's processes, or of a variant's that names a Python or a commit. Raises Misuse."""
-    found = Place()
+    place = Place()
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
         if commit is not None:
-            found.take_commit(folder, item, commit)
+            place.take_commit(folder, item, commit)
         if python is not None:
-            found.take_python(str(item.config.rootpath), python)
+            place.take_python(str(item.config.rootpath), python)
         if python is not None or commit is not None:
-            found.link_packages(folder)
-            found.elsewhere = True
-        yield found
+            place.link_packages(folder)
+            place.elsewhere = True
+        yield place
 
 
 def strays(tree: str, copy: str) -> list[str]:

@@ -45,8 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    said = other_distribution()
-    return [f"tidemark: {said}"] if said else []
+    warning = other_distribution()
+    return [f"tidemark: {warning}"] if warning else []
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -110,31 +110,31 @@ def problem_report(item: pytest.Item, line: str, sections: Sequence[tuple[str, s
     return pytest.TestReport(item.nodeid, item.location, {name: 1 for name in item.keywords}, "failed", line, RUN, sections=list(sections))
 
 
-def merged(item: pytest.Item, said: launch.Said, settings: Settings) -> list[pytest.TestReport]:
+def merged(item: pytest.Item, result: launch.Said, settings: Settings) -> list[pytest.TestReport]:
     """The reports of all ranks as one a phase. What says nothing about the test is an error, whatever the ranks that ended have said."""
-    sections = [("tidemark exec", said.output)] if said.output.strip() else []
-    if said.problems:
-        rank, line, text = said.problems[0]
-        name = f"rank {rank}: " if len(said.reports) > 1 and not line.startswith("rank ") else ""
+    sections = [("tidemark exec", result.output)] if result.output.strip() else []
+    if result.problems:
+        rank, line, text = result.problems[0]
+        name = f"rank {rank}: " if len(result.reports) > 1 and not line.startswith("rank ") else ""
         reports = [problem_report(item, f"{name}{line}", [*sections, *([("collection", text)] if text else [])])]
-        report.attach(reports, {"test": said}, {"test": "baseline"}, settings)
+        report.attach(reports, {"test": result}, {"test": "baseline"}, settings)
         return reports
     reports = []
     for when in ("setup", "call", "teardown"):
-        of_ranks = {rank: read_report(item, one) for rank, all_of in said.reports.items() if (one := worst(all_of, when))}
+        of_ranks = {rank: read_report(item, one) for rank, all_of in result.reports.items() if (one := worst(all_of, when))}
         if of_ranks:
-            reports.append(merge(of_ranks, len(said.reports), sections))
+            reports.append(merge(of_ranks, len(result.reports), sections))
     failing = [one for one in reports if one.failed]
     if any(getattr(one, "tidemark_kind", "") in ("refused", "misuse") and one.when == "call" for one in failing):
         error = next(one for one in failing if one.when == "call")
         error.when = RUN
         reports = [error]
-    records = [one for one in said.records.values() if one]
+    records = [one for one in result.records.values() if one]
     if item.config.getoption("tidemark_update") and not any(one.failed for one in reports):
         changed = golden.update(str(item.path.parent), item.nodeid, records)
         if changed and reports:
             reports[-1].sections.append(("goldens written", "\n".join(changed)))
-    report.attach(reports, {"test": said}, {"test": "baseline"}, settings, [{**one, "variant": "test"} for one in said.verdicts()])
+    report.attach(reports, {"test": result}, {"test": "baseline"}, settings, [{**one, "variant": "test"} for one in result.verdicts()])
     return reports
 
 
@@ -160,25 +160,25 @@ def merge(of_ranks: dict[int, pytest.TestReport], count: int, sections: Sequence
         return ({"failed": 0, "passed": 1, "skipped": 2}[one.outcome], URGENCY.get(getattr(one, "tidemark_kind", ""), 2))
 
     first = min(of_ranks, key=order)
-    found = of_ranks[first]
-    found.duration = max(one.duration for one in of_ranks.values())
+    test_report = of_ranks[first]
+    test_report.duration = max(one.duration for one in of_ranks.values())
     if count > 1:
-        found.sections = [(f"{name} (rank {rank})", text) for rank, one in of_ranks.items() for name, text in one.sections]
-    if found.failed:
+        test_report.sections = [(f"{name} (rank {rank})", text) for rank, one in of_ranks.items() for name, text in one.sections]
+    if test_report.failed:
         failing = [rank for rank, one in of_ranks.items() if one.failed]
         if count > 1:
-            name_ranks(found, first, failing, count)
-        found.sections = [*found.sections, *sections]
-    return found
+            name_ranks(test_report, first, failing, count)
+        test_report.sections = [*test_report.sections, *sections]
+    return test_report
 
 
-def name_ranks(found: pytest.TestReport, first: int, failing: list[int], count: int) -> None:
-    crash = getattr(found.longrepr, "reprcrash", None)
+def name_ranks(test_report: pytest.TestReport, first: int, failing: list[int], count: int) -> None:
+    crash = getattr(test_report.longrepr, "reprcrash", None)
     if crash is None:
-        found.longrepr = f"rank {first}: {found.longrepr}"
+        test_report.longrepr = f"rank {first}: {test_report.longrepr}"
         return
     crash.message = f"rank {first}: {crash.message}"
-    found.longrepr.addsection("ranks", f"This is rank {first}. Failed: {', '.join(map(str, failing))} of {count} ranks.")
+    test_report.longrepr.addsection("ranks", f"This is rank {first}. Failed: {', '.join(map(str, failing))} of {count} ranks.")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -281,8 +281,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     returned = pyfuncitem.obj(**arguments)
     kept: Memory = pyfuncitem.funcargs["tidemark_memory"]
     kept.finish()
-    if order["trees"] and (found := places.strays(*order["trees"])):
-        raise Misuse(f"tidemark.pair: {order['variant']} has imported {', '.join(found[:3])} from the working tree, not from its commit: let pytest's setting "
+    if order["trees"] and (modules := places.strays(*order["trees"])):
+        raise Misuse(f"tidemark.pair: {order['variant']} has imported {', '.join(modules[:3])} from the working tree, not from its commit: let pytest's setting "
                      "pythonpath name the package's folder")
     if settings.get("mode") == "math":
         import torch

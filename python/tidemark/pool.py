@@ -22,7 +22,7 @@ PATIENCE = 15  # seconds between asking the ranks to end and killing them
 OF_A_TEST = {"PYTEST_CURRENT_TEST", "PYTEST_VERSION"}
 
 
-def told(cause: str) -> dict[str, str]:
+def cause_environment(cause: str) -> dict[str, str]:
     """The variable that asks `tidemark exec` for what is alive, and names the file for the cause of a run without a result (harness/exec/settings.h)."""
     return {"TIDEMARK_EXEC_SETTINGS": json.dumps({"history": 1, "cause": cause})}
 
@@ -47,15 +47,15 @@ class NotStarted(Exception):
 class Server:
     def __init__(self, command: list[str], path: list[str], environment: dict[str, str], cwd: str, tie: Callable[[], None]) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="tidemark-")
-        place, paths, said, cause = (os.path.join(self.folder.name, name) for name in ("socket", "path.json", "output", "cause"))
+        place, paths, output_path, cause = (os.path.join(self.folder.name, name) for name in ("socket", "path.json", "output", "cause"))
         with open(paths, "w", encoding="utf-8") as file:
             json.dump(path, file)
-        with socket.socket(socket.AF_UNIX) as listener, open(said, "w", encoding="utf-8") as output:
+        with socket.socket(socket.AF_UNIX) as listener, open(output_path, "w", encoding="utf-8") as output:
             listener.bind(place)
             listener.listen(1)
             listener.settimeout(0.05)
             self.process = subprocess.Popen([*command, os.path.join(HERE, "server.py"), place, paths], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                            env={**environment, **told(cause)}, cwd=cwd, start_new_session=True, preexec_fn=tie)
+                                            env={**environment, **cause_environment(cause)}, cwd=cwd, start_new_session=True, preexec_fn=tie)
             until = time.monotonic() + START
             while True:
                 try:
@@ -65,7 +65,7 @@ class Server:
                     code = self.process.poll()
                     if code is not None or time.monotonic() > until:
                         self.process.kill()
-                        with open(said, encoding="utf-8", errors="replace") as file:
+                        with open(output_path, encoding="utf-8", errors="replace") as file:
                             raise NotStarted(file.read(), code if code is not None else -1, read_cause(cause)) from None
         self.answers = self.connection.makefile("r", encoding="utf-8")
         self.connection.settimeout(None)
@@ -127,15 +127,15 @@ def server(command: list[str], path: list[str], environment: dict[str, str], cwd
     """A server of this kind, which may have run tests before. Raises NotStarted."""
     kept = {name: value for name, value in environment.items() if name not in OF_A_TEST}
     key = json.dumps([command, kept], sort_keys=True)
-    found = SERVERS.pop(key, None)
-    if found is not None and found.process.poll() is not None:
-        found = None
-    if found is None:
+    instance = SERVERS.pop(key, None)
+    if instance is not None and instance.process.poll() is not None:
+        instance = None
+    if instance is None:
         while len(SERVERS) >= MOST:
             SERVERS.pop(next(iter(SERVERS))).close()
-        found = Server(command, path, kept, cwd, tie)
-    SERVERS[key] = found  # the last is the one that was used last
-    return found
+        instance = Server(command, path, kept, cwd, tie)
+    SERVERS[key] = instance  # the last is the one that was used last
+    return instance
 
 
 def forget(one: Server) -> None:

@@ -85,11 +85,11 @@ def run(program: str | Sequence[str | os.PathLike[str]], *, gpu: str | None = No
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=False, cwd=cwd)
     try:
         with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
-            found = json.load(file)
+            record = json.load(file)
     except FileNotFoundError:
         lines = [line for line in done.stdout.splitlines() if line.startswith("error: ")] or done.stdout.splitlines()[-1:] or [f"exit code {done.returncode}"]
         raise Misuse(f"tidemark.run: {lines[0].removeprefix('error: ')}") from None
-    made = Run(found, folder, done.stdout, kept)
+    made = Run(record, folder, done.stdout, kept)
     made.exit_code = made.exit_code or done.returncode
     return made
 

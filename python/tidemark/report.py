@@ -25,18 +25,18 @@ ENDED = ("failure/ended", "failure/exception")
 TOO_EARLY = "pytest ended before its last test"
 
 
-def attach(reports: Any, said: dict[str, launch.Said], roles: dict[str, str], settings: Settings, verdicts: Sequence[Verdict] = ()) -> None:
+def attach(reports: Any, results: dict[str, launch.Said], roles: dict[str, str], settings: Settings, verdicts: Sequence[Verdict] = ()) -> None:
     """Leaves with pytest's reports, as plain data, what a trial needs."""
     for one in reports:
-        one.tidemark_trial = {"roles": roles, "records": {name: list(each.records.values()) for name, each in said.items()}, "verdicts": list(verdicts),
-                              "whats": {name: what_of(each) for name, each in said.items()},
+        one.tidemark_trial = {"roles": roles, "records": {name: list(each.records.values()) for name, each in results.items()}, "verdicts": list(verdicts),
+                              "whats": {name: what_of(each) for name, each in results.items()},
                               "settings": {key: value for key, value in settings.items() if key != "pair"}}
 
 
-def what_of(said: launch.Said) -> str:
+def what_of(result: launch.Said) -> str:
     """Torch and commit of a variant with its own place."""
-    record = next((one for one in said.records.values() if one), None)
-    return ", ".join(([f"torch {record['run']['torch']}"] if record else []) + ([said.place.commit] if said.place.commit else [])) if said.place.elsewhere else ""
+    record = next((one for one in result.records.values() if one), None)
+    return ", ".join(([f"torch {record['run']['torch']}"] if record else []) + ([result.place.commit] if result.place.commit else [])) if result.place.elsewhere else ""
 
 
 class Trials:
@@ -72,7 +72,7 @@ class Writer:
 
     def __init__(self, config: pytest.Config) -> None:
         self.folder, self.tests, self.argv = config.getoption("tidemark_report"), {}, ["pytest", *map(str, config.invocation_params.args)]
-        self.begun, self.said = datetime.datetime.now(datetime.timezone.utc), {}
+        self.begun, self.run_facts = datetime.datetime.now(datetime.timezone.utc), {}
         if self.folder and os.path.exists(self.folder) and (not os.path.isdir(self.folder) or os.listdir(self.folder)):
             raise pytest.UsageError(f"--tidemark-report {self.folder}: is not an empty folder: name another")
 
@@ -89,20 +89,20 @@ class Writer:
         """What a trial needs; of the phases of a test the first that did not pass says how it ended."""
         if not self.folder or not hasattr(report, "tidemark_trial"):
             return
-        found = self.tests.setdefault(report.nodeid, {"outcome": "passed", "why": ""})
-        found.update(report.tidemark_trial)
-        if not report.passed and found["outcome"] == "passed":
-            found["outcome"] = "error" if report.failed and report.when != "call" else report.outcome
-            found["why"] = why_of(report)
-        found["alive"] = getattr(report, "tidemark_alive", None) or found.get("alive")
+        test = self.tests.setdefault(report.nodeid, {"outcome": "passed", "why": ""})
+        test.update(report.tidemark_trial)
+        if not report.passed and test["outcome"] == "passed":
+            test["outcome"] = "error" if report.failed and report.when != "call" else report.outcome
+            test["why"] = why_of(report)
+        test["alive"] = getattr(report, "tidemark_alive", None) or test.get("alive")
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         test = self.tests.pop(nodeid, None)
         if test is None:
             return
         self.trials.add(trial=trial(nodeid, test))
-        if not self.said:
-            self.said = next((record["run"] for records in test["records"].values() for record in records if record), {})
+        if not self.run_facts:
+            self.run_facts = next((record["run"] for records in test["records"].values() for record in records if record), {})
             self.add_run(TOO_EARLY)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
@@ -112,13 +112,13 @@ class Writer:
         try:
             self.trials.finish(launch.executable())
         except (Misuse, OSError, subprocess.CalledProcessError) as error:
-            said = (getattr(error, "stderr", b"") or b"").decode(errors="replace").strip() or error
-            print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {self.folder}`: {said}")
+            message = (getattr(error, "stderr", b"") or b"").decode(errors="replace").strip() or error
+            print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {self.folder}`: {message}")
 
     def add_run(self, ended: str) -> None:
-        self.trials.add_run(ended, id=f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", tidemark=__version__, host=platform.node(), torch=self.said.get("torch", ""),
-                            nccl=self.said.get("nccl", ""),
-                            device={"kind": "virtual", "profile": self.said.get("profile", ""), "capacity_bytes": self.said.get("capacity_bytes", 0)})
+        self.trials.add_run(ended, id=f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", tidemark=__version__, host=platform.node(), torch=self.run_facts.get("torch", ""),
+                            nccl=self.run_facts.get("nccl", ""),
+                            device={"kind": "virtual", "profile": self.run_facts.get("profile", ""), "capacity_bytes": self.run_facts.get("capacity_bytes", 0)})
 
 
 def why_of(report: pytest.TestReport) -> str:

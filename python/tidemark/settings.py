@@ -99,10 +99,10 @@ def bytes_of(name: str, size: str | int) -> int:
     """A whole number of bytes, or a text with a unit. Raises Misuse."""
     if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B|B)", size) if isinstance(size, str) else None
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B|B)", size) if isinstance(size, str) else None
+    if match is None:
         raise Misuse(f"tidemark.{name}: {size!r} is no size: give bytes as a number, or a text with a unit ({', '.join(UNITS)})")
-    return int(Fraction(found[1]) * UNITS[found[2]])
+    return int(Fraction(match[1]) * UNITS[match[2]])
 
 
 FLAGS = ("ranks", "devices", "gpu", "capacity", "schedule", "mode", "sizes", "races")
@@ -116,32 +116,32 @@ def of_project(config: pytest.Config) -> Settings:
     if PROJECT not in config.stash:
         path = config.rootpath / "pyproject.toml"
         try:
-            found = toml.read(str(path)).get("tool", {}).get("tidemark", {}) if path.exists() else {}
+            table = toml.read(str(path)).get("tool", {}).get("tidemark", {}) if path.exists() else {}
         except toml.TomlError as error:
             raise Misuse(f"{path}: {error}") from None
-        if not isinstance(found, dict) or (unknown := found.keys() - set(OF_PROJECT)):
+        if not isinstance(table, dict) or (unknown := table.keys() - set(OF_PROJECT)):
             raise Misuse(f"{path}: [tool.tidemark] has no setting {', '.join(sorted(unknown))} (there are: {', '.join(OF_PROJECT)})"
-                         if isinstance(found, dict) else f"{path}: [tool.tidemark] must be a table")
-        config.stash[PROJECT] = found
+                         if isinstance(table, dict) else f"{path}: [tool.tidemark] must be a table")
+        config.stash[PROJECT] = table
     return config.stash[PROJECT]
 
 
 def settings_of(item: pytest.Item) -> Settings:
     """The settings of a test by name, the nearest mark first. Raises Misuse."""
-    found: Settings = {}
+    settings: Settings = {}
     for mark in item.iter_markers("tidemark"):
         if mark.args or (unknown := mark.kwargs.keys() - KNOWN):
             raise Misuse(f"tidemark: no setting {', '.join(map(str, mark.args or unknown))} (there are: {', '.join(sorted(KNOWN))})")
         for name, value in mark.kwargs.items():
-            found.setdefault(name, value)
+            settings.setdefault(name, value)
     for name, value in of_project(item.config).items():
-        found.setdefault(name, value)
+        settings.setdefault(name, value)
     for name, most in (("ranks", 1024), ("devices", 64), ("timeout", 86400), ("of", 1 << 20)):
-        if found.get(name) is not None and (type(found[name]) is not int or not 1 <= found[name] <= most):
-            raise Misuse(f"tidemark.{'as_rank' if name == 'of' else name}: {found[name]!r} is not a whole number from 1 to {most}")
-    if found.get("as_rank") is not None:
-        check_ranks(found["as_rank"], found.get("of"))
-    return found
+        if settings.get(name) is not None and (type(settings[name]) is not int or not 1 <= settings[name] <= most):
+            raise Misuse(f"tidemark.{'as_rank' if name == 'of' else name}: {settings[name]!r} is not a whole number from 1 to {most}")
+    if settings.get("as_rank") is not None:
+        check_ranks(settings["as_rank"], settings.get("of"))
+    return settings
 
 
 def check_ranks(ranks: Sequence[int], of: int | None) -> None:

@@ -9,18 +9,18 @@ DISTRIBUTION = "tidemark-gpu"  # the name of the package that pip installs; the 
 def other_distribution() -> str:
     """One line about a distribution named tidemark in this environment, which also has a command `tidemark`; "" without one."""
     try:
-        found = metadata.distribution("tidemark")
+        distribution = metadata.distribution("tidemark")
     except metadata.PackageNotFoundError:
         return ""
-    return (f"the distribution tidemark {found.version} is installed beside {DISTRIBUTION}, and both have a command `tidemark`: run `python -m tidemark`, "
+    return (f"the distribution tidemark {distribution.version} is installed beside {DISTRIBUTION}, and both have a command `tidemark`: run `python -m tidemark`, "
             f"or pip uninstall tidemark and then pip install --force-reinstall --no-deps {DISTRIBUTION}")
 
 
 def facts_folder() -> str:
     """The folder of this distribution's metadata; "" where the package runs from its sources."""
     try:
-        found = metadata.distribution(DISTRIBUTION)
+        distribution = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return ""
     name = re.sub(r"[-_.]+", "_", DISTRIBUTION)
-    return str(found.locate_file(f"{name}-{found.version}.dist-info"))
+    return str(distribution.locate_file(f"{name}-{distribution.version}.dist-info"))
