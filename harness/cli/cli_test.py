@@ -73,8 +73,8 @@ def test_the_help_of_a_command_is_its_own():
 
 def test_help_fits_80_columns_and_has_its_other_names():
     for command in ("", "list", "run", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"):
-        said = passes(command + " --help").stdout
-        assert [line for line in said.splitlines() if len(line) > 80] == [], command
+        output = passes(command + " --help").stdout
+        assert [line for line in output.splitlines() if len(line) > 80] == [], command
     assert passes("help").stdout == passes("--help").stdout
     assert passes("help exec").stdout == passes("exec --help").stdout
     for word in ("version", "-V"):
@@ -150,11 +150,11 @@ def test_settings_of_the_allocator_leave_requested_bytes():
                      "per_process_memory_fraction:0.9,garbage_collection_threshold:0.1"):
         passes("run ddp_bucket_view tp_buffer_reuse/no_recompute --size seed --ranks 2 --as-rank 1 --steps 2 --schedule lagging --set layers=2 "
                f"--races off --details none --capacity 80GB --alloc-conf {settings} --out {settings}")
-        found = verdicts(settings)
-        skipped = [v for v in found if v["name"] == "memory/settings" and v["why"].startswith("PYTORCH_ALLOC_CONF=" + settings)]
+        all_verdicts = verdicts(settings)
+        skipped = [v for v in all_verdicts if v["name"] == "memory/settings" and v["why"].startswith("PYTORCH_ALLOC_CONF=" + settings)]
         assert len(skipped) == 3 + 1, settings
-        assert sum(v["name"].startswith("memory/form/requested/") for v in found) > 20, settings
-        assert not [v for v in found if v["name"].startswith("memory/replay/reserved/")], settings
+        assert sum(v["name"].startswith("memory/form/requested/") for v in all_verdicts) > 20, settings
+        assert not [v for v in all_verdicts if v["name"].startswith("memory/replay/reserved/")], settings
     # What changes nothing of that leaves all verdicts.
     passes("run ddp_bucket_view --size smoke --as-rank 0 --ranks 2 --schedule instant --alloc-conf garbage_collection_threshold:0.5 --out inert")
     names = {verdict["name"] for verdict in verdicts("inert")}

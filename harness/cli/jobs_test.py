@@ -55,13 +55,13 @@ def test_a_job_that_dies_is_named():
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    _, said = running.communicate(timeout=200)
-    assert running.returncode == 3, said
-    found = read("killed")
-    assert [trial.get("not_run", "") == "" for trial in found["trials"]] == [True, False, True]
-    assert re.search(r"^its job \d+ left no report: COMPLETED", found["trials"][1]["not_run"]), found["trials"][1]["not_run"]
-    assert re.search(r"^1 of 3 jobs did not finish their trial \(.*/killed/jobs/logs\)$", found["run"]["ended"]), found["run"]["ended"]
-    assert re.search(r"job \d+ \(fsdp_prefetch/smoke/r2/math/calibrated\): COMPLETED, exit code -9", said), said
+    _, output = running.communicate(timeout=200)
+    assert running.returncode == 3, output
+    report = read("killed")
+    assert [trial.get("not_run", "") == "" for trial in report["trials"]] == [True, False, True]
+    assert re.search(r"^its job \d+ left no report: COMPLETED", report["trials"][1]["not_run"]), report["trials"][1]["not_run"]
+    assert re.search(r"^1 of 3 jobs did not finish their trial \(.*/killed/jobs/logs\)$", report["run"]["ended"]), report["run"]["ended"]
+    assert re.search(r"job \d+ \(fsdp_prefetch/smoke/r2/math/calibrated\): COMPLETED, exit code -9", output), output
 
 
 def test_an_interrupted_run_keeps_what_has_ended():
@@ -71,11 +71,11 @@ def test_an_interrupted_run_keeps_what_has_ended():
             break
         time.sleep(0.02)
     os.kill(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
-    assert running.returncode == 130, said
-    found = read("stopped")
-    assert found["trials"][0].get("not_run", "") == ""
-    assert found["trials"][2]["not_run"] != ""
+    _, output = running.communicate(timeout=60)
+    assert running.returncode == 130, output
+    report = read("stopped")
+    assert report["trials"][0].get("not_run", "") == ""
+    assert report["trials"][2]["not_run"] != ""
     time.sleep(1)
     assert [of_job(index) for index in range(3)] == [[], [], []]
 

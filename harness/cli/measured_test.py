@@ -51,11 +51,11 @@ def faults(recording, rehearsal):
             # A trial is compared with its own part of the recording.
             part = Path(scratch, f"{number}.json")
             part.write_text(json.dumps({**data, "traces": mine}))
-            held = run("compare", part, out, "--events", cwd=scratch)
-            print(f"{name} {trial}: {held.stdout.strip().splitlines()[-1] if held.stdout else held.stderr.strip()}")
-            counts = re.search(r"(\d+) traces of .* equal, (\d+) different, (\d+) skipped", held.stdout)
-            if held.returncode != 0 or counts is None or int(counts[1]) + int(counts[3]) != len(mine):
-                wrong.append(f"{name} {trial}:\n{held.stdout}{held.stderr}")
+            comparison = run("compare", part, out, "--events", cwd=scratch)
+            print(f"{name} {trial}: {comparison.stdout.strip().splitlines()[-1] if comparison.stdout else comparison.stderr.strip()}")
+            counts = re.search(r"(\d+) traces of .* equal, (\d+) different, (\d+) skipped", comparison.stdout)
+            if comparison.returncode != 0 or counts is None or int(counts[1]) + int(counts[3]) != len(mine):
+                wrong.append(f"{name} {trial}:\n{comparison.stdout}{comparison.stderr}")
     return wrong
 
 

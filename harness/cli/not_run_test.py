@@ -31,11 +31,11 @@ def test_killed():
     warm, second = sum(2 * calls + 2 for calls in calls), calls[0] + 1
     nth = warm + second + calls[1] // 2
     cut = run(*PLAN, *WORDS, "--out", "cut", TIDEMARK_FAULT=f"rank={KILLED} nth={nth} do=kill")
-    said = f"rank {KILLED} was ended by signal 9 (Killed) in fsdp_prefetch/stash"
+    cause = f"rank {KILLED} was ended by signal 9 (Killed) in fsdp_prefetch/stash"
     assert cut.returncode == 3, f"exit code 3: {cut.stderr}"
-    assert cut.stdout.endswith(f"\nIncomplete: 1 of 6 trials finished; {said}\nreport: cut/report.html\n"), cut.stdout[-400:]
+    assert cut.stdout.endswith(f"\nIncomplete: 1 of 6 trials finished; {cause}\nreport: cut/report.html\n"), cut.stdout[-400:]
     report = report_of("cut")
-    assert report["run"]["ended"] == said, "report.json says how it ended"
+    assert report["run"]["ended"] == cause, "report.json says how it ended"
     assert report["summary"]["trials"] == {"planned": 6, "finished": 1, "skipped": 0, "cut_short": 1, "not_run": 4}, "trials by how they went"
     names = [[t[key] for key in ("scenario", "size", "schedule")] for t in report["trials"]]
     assert names == [[t[key] for key in ("scenario", "size", "schedule")] for t in whole["trials"]], f"the plan is in report.json: {names}"
@@ -43,11 +43,11 @@ def test_killed():
     kept, stopped, never = report["trials"][1]["variants"]
     ended = {**whole["trials"][1]["variants"][0], "gradients": []}  # those are compared when all variants have run
     assert kept == ended, f"a variant that had ended is kept with its record: {[key for key in ended if kept.get(key) != ended[key]]}"
-    assert stopped["name"] == "stash" and said.split(" in ")[0] in stopped["error"], stopped
+    assert stopped["name"] == "stash" and cause.split(" in ")[0] in stopped["error"], stopped
     assert f"rank {KILLED} was in fsdp_prefetch/smoke" in stopped["error"], stopped["error"]
-    assert never["name"] == "per_collective" and never["not_run"] == f"the run ended before it: {said}", f"the next variant did not run: {never}"
+    assert never["name"] == "per_collective" and never["not_run"] == f"the run ended before it: {cause}", f"the next variant did not run: {never}"
     lost = report["trials"][2:]
-    assert all(t["not_run"] == f"the run ended before it: {said}" and all("not_run" in v for v in t["variants"]) for t in lost), "trials that did not run"
+    assert all(t["not_run"] == f"the run ended before it: {cause}" and all("not_run" in v for v in t["variants"]) for t in lost), "trials that did not run"
     assert Path("cut/summary.md").read_text().startswith("# tidemark: Incomplete: 1 of 6 trials finished; rank 2 was ended by signal 9"), "summary.md"
     errors = [(case.get("classname"), case.get("name")) for case in xml.parse("cut/junit.xml").iter("testcase") if case.find("error") is not None]
     assert len(errors) == 1 + 1 + 4, f"junit.xml: the variant that ran, the one that did not, and four trials: {errors}"

@@ -46,6 +46,6 @@ def test_ranks_of_two_installations():
                           env=environment(LD_LIBRARY_PATH=os.pathsep.join([str(here / "virtual"), os.environ.get("LD_LIBRARY_PATH", "")])),
                           capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 3, done.stderr
-    said = without_mpirun(done.stderr)
-    assert re.search(rf"error: the ranks are not of one installation: rank 0 is tidemark {re.escape(VERSION)} .* on host .*, rank 1 is tidemark {re.escape(OTHER)} .* on host ", said), said
-    assert said.count("error: ") == 1, said
+    output = without_mpirun(done.stderr)
+    assert re.search(rf"error: the ranks are not of one installation: rank 0 is tidemark {re.escape(VERSION)} .* on host .*, rank 1 is tidemark {re.escape(OTHER)} .* on host ", output), output
+    assert output.count("error: ") == 1, output

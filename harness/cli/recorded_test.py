@@ -188,9 +188,9 @@ def test_programs(tmp_path):
             both = [json.loads(gzip.decompress((where / file.name).read_bytes())) for where in (file.parent, tmp_path)]
             allocated, reserved = ([[peak[n] for peak in each["source"]["peaks"]] for each in both] for n in (0, 1))
             assert allocated[0] == allocated[1], f"{file.name}: allocated at its highest {allocated}"
-            held = run(BINARY, "compare", "--events", file, tmp_path / file.name)
-            equal = re.search(r"events: all (\d+) equal", held.stdout) or re.search(r"without segments: all events equal", held.stdout)
-            assert equal, f"{file.name}: {held.stdout}{held.stderr}"
+            comparison = run(BINARY, "compare", "--events", file, tmp_path / file.name)
+            equal = re.search(r"events: all (\d+) equal", comparison.stdout) or re.search(r"without segments: all events equal", comparison.stdout)
+            assert equal, f"{file.name}: {comparison.stdout}{comparison.stderr}"
             events += len(both[0]["events"]["action"])
             print(f"{file.name}: {equal[0]}; reserved {'as recorded' if reserved[0] == reserved[1] else reserved}")
     print(f"{events} events of {len(PROGRAMS)} programs")
@@ -244,13 +244,13 @@ def test_step(tmp_path):
             done = run(sys.executable, FOLDER / script, "--batch", env={**environment, "TIDEMARK_PLACEMENT": placement}, input="".join(lines))
             assert done.returncode == 0, f"{script}: exit {done.returncode}: {done.stderr.strip()[-500:]}"
         for name in names:
-            held = run(BINARY, "compare", "--events", FOLDER / f"{name}.json.gz", tmp_path / name)
-            equal = re.search(r"events: all (\d+) equal in action, size and stream\n", held.stdout)
-            places = re.search(r"(\d+) of (\d+) allocations in the same place", held.stdout)
-            print(f"{placement}, {name}: {held.stdout.splitlines()[-1] if held.stdout else held.stderr}; {places[0] if places else ''}")
-            assert held.returncode == 0 and equal, f"{name} under {placement}:\n{held.stdout}{held.stderr}"
+            comparison = run(BINARY, "compare", "--events", FOLDER / f"{name}.json.gz", tmp_path / name)
+            equal = re.search(r"events: all (\d+) equal in action, size and stream\n", comparison.stdout)
+            places = re.search(r"(\d+) of (\d+) allocations in the same place", comparison.stdout)
+            print(f"{placement}, {name}: {comparison.stdout.splitlines()[-1] if comparison.stdout else comparison.stderr}; {places[0] if places else ''}")
+            assert comparison.returncode == 0 and equal, f"{name} under {placement}:\n{comparison.stdout}{comparison.stderr}"
             if placement == PLACED[name.split("_")[0]]:
-                assert places and places[1] == places[2], f"{name} under {placement}: {places[0] if places else held.stderr}"
+                assert places and places[1] == places[2], f"{name} under {placement}: {places[0] if places else comparison.stderr}"
                 events += int(equal[1])
                 placed += int(places[1])
             if "from_zero" in name:

@@ -68,9 +68,9 @@ def test_nothing_was_left_unheld(report):
 
 
 def test_ranks_that_share_a_gpu_say_so(runs, report):
-    said = "ranks 0, 1 on one GPU: each with its part of 90 % of the memory, and a NCCL_HOSTID of its own"
-    assert report["run"]["device"]["sharing"] == said
-    assert said in runs[0].stderr
+    note = "ranks 0, 1 on one GPU: each with its part of 90 % of the memory, and a NCCL_HOSTID of its own"
+    assert report["run"]["device"]["sharing"] == note
+    assert note in runs[0].stderr
     assert "ranks 0, 1 on one GPU" in Path("cuda/summary.md").read_text()
     assert "sharing" not in read("virtual")["run"]["device"]
 
@@ -131,9 +131,9 @@ def test_what_the_allocator_does_not_see_has_its_line(report):
 
 
 def test_the_virtual_device_does_what_was_done_here():
-    held = passes("compare", "cuda", "virtual", "--events")
-    counts = re.search(r"^(\d+) traces of (\d+) events equal, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
-    assert counts, held.stdout
+    comparison = passes("compare", "cuda", "virtual", "--events")
+    counts = re.search(r"^(\d+) traces of (\d+) events equal, 0 different, 0 skipped, 0 in one alone$", comparison.stdout, re.M)
+    assert counts, comparison.stdout
     files = list(Path("cuda/allocator").rglob("*.json"))
     assert int(counts[1]) == len(files)
     assert len(files) > 50
@@ -141,9 +141,9 @@ def test_the_virtual_device_does_what_was_done_here():
 
 
 def test_the_numbers_are_the_same_to_the_bit():
-    held = passes("compare", "virtual", "cuda", "--numbers")
-    assert "\nthe same arithmetic: every bit is to be the same\n" in held.stdout
-    counts = re.search(r"^(\d+) variants with the same bits, 0 within the model, 0 different, 0 skipped, 0 in one alone$", held.stdout, re.M)
+    comparison = passes("compare", "virtual", "cuda", "--numbers")
+    assert "\nthe same arithmetic: every bit is to be the same\n" in comparison.stdout
+    counts = re.search(r"^(\d+) variants with the same bits, 0 within the model, 0 different, 0 skipped, 0 in one alone$", comparison.stdout, re.M)
     files = list(Path("cuda/numbers").rglob("*_rank?.safetensors"))
     assert 2 * int(counts[1]) == len(files)
     assert len(files) > 50
@@ -153,26 +153,26 @@ def test_other_kernels_add_up_in_another_order_and_are_within_the_model():
     """The nearest to a GPU that there is here: CPU kernels and a BLAS for another CPU."""
     passes("run", *CASES, "--ranks", 2, "--steps", 2, "--schedule", "instant", "--numbers", "--details", "none", "--history", "off",
            "--races", "off", "--out", "other", ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE")
-    held = passes("compare", "virtual", "other", "--numbers")
-    assert "|A - R| <= a |R| and |B - R| <= b |R|" in held.stdout
+    comparison = passes("compare", "virtual", "other", "--numbers")
+    assert "|A - R| <= a |R| and |B - R| <= b |R|" in comparison.stdout
     model = re.search(r"fsdp_prefetch/smoke/r2/math: 1\.32e-05 \(losses (\S+), parameters (\S+)\) from a = 6\.61e-06, b = 6\.61e-06 "
-                      r"and conditions (\S+) of losses, (\S+) of parameters: u \(4 layers", held.stdout)
-    assert model, held.stdout
+                      r"and conditions (\S+) of losses, (\S+) of parameters: u \(4 layers", comparison.stdout)
+    assert model, comparison.stdout
     losses, parameters, *conditions = map(float, model.groups())
     for tolerance, condition in zip((losses, parameters), conditions):
         each = 6.61e-06 * condition
         assert abs(tolerance - 2 * each / (1 - each)) <= 0.01 * tolerance  # the figures have three digits
-    assert re.search(r"stash: within the model on 2 ranks: worst \w+ of \S+ on rank \d: \S+e-0[678] of 1\.32e-05, \d+ ULP at element \d+", held.stdout), held.stdout
-    assert re.search(r"(?m)^\d+ variants with the same bits, [1-9]\d* within the model, 0 different, 0 skipped, ", held.stdout), held.stdout
+    assert re.search(r"stash: within the model on 2 ranks: worst \w+ of \S+ on rank \d: \S+e-0[678] of 1\.32e-05, \d+ ULP at element \d+", comparison.stdout), comparison.stdout
+    assert re.search(r"(?m)^\d+ variants with the same bits, [1-9]\d* within the model, 0 different, 0 skipped, ", comparison.stdout), comparison.stdout
 
 
 def test_fp32_is_fp32(report):
     assert "TF32 off, products of 16-bit numbers added up in fp32, by PyTorch's CPU kernels" in report["run"]["device"]["arithmetic"]
     words = ["run", CASES[0], "--ranks", 2, "--steps", 2, "--schedule", "instant", "--history", "off", "--out"]
     passes(*words, "asked", rehearsed=True, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1")
-    said = json.loads(Path("asked/report.json").read_text())["run"]
-    assert "TF32 off" in said["device"]["arithmetic"]
-    assert said["env"]["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"] == "1"
+    run_record = json.loads(Path("asked/report.json").read_text())["run"]
+    assert "TF32 off" in run_record["device"]["arithmetic"]
+    assert run_record["env"]["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"] == "1"
     forced = tidemark(*words, "forced", rehearsed=True, NVIDIA_TF32_OVERRIDE="1")
     assert forced.returncode == 2, forced.stdout + forced.stderr
     assert "error: NVIDIA_TF32_OVERRIDE=1 has NVIDIA's libraries round fp32 to TF32" in forced.stderr
@@ -190,7 +190,7 @@ def test_bad_input_is_one_line():
 
 
 def test_ranks_that_stand_still_are_ended(stuck):
-    _, said = stuck.communicate(timeout=200)
-    assert stuck.returncode == 3, said
-    assert re.search(r"error: rank \d: has not got any further for 31 s \(--timeout\): in the warm-up of fsdp_prefetch", said), said
-    assert "broken_nccl: ncclCommAbort in process" in said
+    _, output = stuck.communicate(timeout=200)
+    assert stuck.returncode == 3, output
+    assert re.search(r"error: rank \d: has not got any further for 31 s \(--timeout\): in the warm-up of fsdp_prefetch", output), output
+    assert "broken_nccl: ncclCommAbort in process" in output

@@ -20,8 +20,8 @@ def test_nothing_else_is_changed():
     device = json.loads(Path("staged/report.json").read_text())["run"]
     assert SAYS in device["device"]["sharing"]
     assert device["nccl"].endswith(" (staged)"), device["nccl"]
-    held = passes("compare", "staged", "virtual", "--events")
-    assert re.search(r"equal, 0 different, 0 skipped, 0 in one alone\n$", held.stdout), held.stdout
+    comparison = passes("compare", "staged", "virtual", "--events")
+    assert re.search(r"equal, 0 different, 0 skipped, 0 in one alone\n$", comparison.stdout), comparison.stdout
 
 
 def test_auto_takes_them_where_nccl_refuses():
@@ -50,15 +50,15 @@ def test_it_has_that_ranks_memory_event_by_event():
     for name, rehearsed, more in (("virtual", False, []), ("staged", True, ["--collectives", "staged"])):
         passes(*COMMON, "--as-rank", 1, *more, "--out", name, rehearsed=rehearsed)
         report = read(name)
-        said = "one process stands for rank 1 of 3: memory alone, its collectives have no partners"
-        assert report["run"]["device"]["sharing"] == said
-        assert said in Path(name, "summary.md").read_text()
+        note = "one process stands for rank 1 of 3: memory alone, its collectives have no partners"
+        assert report["run"]["device"]["sharing"] == note
+        assert note in Path(name, "summary.md").read_text()
         for trial in report["trials"]:
             assert (trial["ranks"], trial["mode"]) == (3, "shapes")
             assert all([r["rank"] for r in v["ranks"]] == [1] for v in trial["variants"])
-        held = passes("compare", name, "together", "--events")
+        comparison = passes("compare", name, "together", "--events")
         traces = sum(len(t["variants"]) for t in report["trials"])
-        assert re.search(rf"\n{traces} traces of \d+ events equal, 0 different, 0 skipped, {2 * traces} in one alone\n$", held.stdout), held.stdout
+        assert re.search(rf"\n{traces} traces of \d+ events equal, 0 different, 0 skipped, {2 * traces} in one alone\n$", comparison.stdout), comparison.stdout
 
 
 def test_bad_input_is_one_line():

@@ -10,7 +10,7 @@ RUN = ("run", "fsdp_prefetch/stash/smoke", "--mode", "shapes", "--schedule", "in
 ESCAPE = b"\033["
 
 
-def said(*words, launcher=(), terminal=False, **more):
+def has_escapes(*words, launcher=(), terminal=False, **more):
     """Whether escapes are in standard output, a file or a terminal."""
     given = {name: value for name, value in environment(**more).items() if name in more or name not in ("NO_COLOR", "CLICOLOR_FORCE")}
     command = [*launcher, BINARY, *words]
@@ -33,19 +33,19 @@ def said(*words, launcher=(), terminal=False, **more):
 
 def test_a_launchers_output_is_a_file():
     for launcher in ((), ("mpirun", "-n", "2")):
-        assert not said(*RUN, launcher=launcher), launcher
-        assert said(*RUN, launcher=launcher, CLICOLOR_FORCE="1"), launcher
-    assert said(*RUN, "--color", "always", launcher=launcher, NO_COLOR="1")
-    assert not said(*RUN, launcher=launcher, NO_COLOR="1", CLICOLOR_FORCE="1")
+        assert not has_escapes(*RUN, launcher=launcher), launcher
+        assert has_escapes(*RUN, launcher=launcher, CLICOLOR_FORCE="1"), launcher
+    assert has_escapes(*RUN, "--color", "always", launcher=launcher, NO_COLOR="1")
+    assert not has_escapes(*RUN, launcher=launcher, NO_COLOR="1", CLICOLOR_FORCE="1")
     bench = ("bench", "--benchmark_filter=^step/fsdp_prefetch/stash/smoke/r2/shapes/")
-    assert not said(*bench, launcher=launcher, TERM="xterm")
-    assert said(*bench, "--benchmark_color=true", launcher=launcher, TERM="xterm")
+    assert not has_escapes(*bench, launcher=launcher, TERM="xterm")
+    assert has_escapes(*bench, "--benchmark_color=true", launcher=launcher, TERM="xterm")
 
 
 def test_a_terminal_has_colours():
-    assert said(*RUN, terminal=True, NO_COLOR="")
-    assert not said(*RUN, terminal=True, NO_COLOR="1")
-    assert not said(*RUN, terminal=True, CLICOLOR_FORCE="0", NO_COLOR="1")
+    assert has_escapes(*RUN, terminal=True, NO_COLOR="")
+    assert not has_escapes(*RUN, terminal=True, NO_COLOR="1")
+    assert not has_escapes(*RUN, terminal=True, CLICOLOR_FORCE="0", NO_COLOR="1")
 
 
 def test_exec_has_the_same_colours():

@@ -83,15 +83,15 @@ class Jobs:
 
     def states(self):
         """By job id, as Slurm has them; it forgets a job some minutes after its end. One that Slurm accepts and will never start has that as its state."""
-        found = {}
+        by_number = {}
         for job in {job.job_id.split("_")[0] for job, *_ in self.running.values()}:
             done = subprocess.run(["squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%i %T %r"], capture_output=True, text=True, check=False)
             if done.returncode != 0 and "Invalid job id" not in done.stderr:
                 return None  # the controller does not answer: later
             for line in done.stdout.splitlines():
                 number, state, self.reason = line.split(maxsplit=2)
-                found[number] = f"never started, {self.reason}" if state == "PENDING" and self.reason in NEVER else state
-        return found
+                by_number[number] = f"never started, {self.reason}" if state == "PENDING" and self.reason in NEVER else state
+        return by_number
 
     def watch(self):
         """Takes the results of those that have ended."""

@@ -26,9 +26,9 @@ def test_a_fault_that_did_not_happen_is_a_failure():
 
 
 def test_a_skipped_trial_is_a_failure_where_all_are_required():
-    said = passes(EIGHT_HEADS_ON_THREE_RANKS + "--out a").stdout
-    assert "\nskipped: tp_buffer_reuse/smoke (1 trial): heads=8 does not" in said
-    assert "1 of 2 trials finished, 1 skipped; " in said
+    output = passes(EIGHT_HEADS_ON_THREE_RANKS + "--out a").stdout
+    assert "\nskipped: tp_buffer_reuse/smoke (1 trial): heads=8 does not" in output
+    assert "1 of 2 trials finished, 1 skipped; " in output
     assert not os.path.lexists("latest-good"), "not all of it ran"
     required = tidemark(EIGHT_HEADS_ON_THREE_RANKS + "--out b --require-all")
     assert required.returncode == 1
@@ -61,9 +61,9 @@ def test_a_capacity_is_taken_in_units():
 
 def hanging(out):
     """A run that has come to a variant, in which the second rank hangs."""
-    with open("out", "w") as printed, open("err", "w") as said:
+    with open("out", "w") as printed, open("err", "w") as errors:
         process = subprocess.Popen([BINARY, *f"run fsdp_prefetch/stash --size smoke --mode math --ranks 2 --out {out}".split()],
-                                   env=environment(TIDEMARK_FAULT="rank=1 nth=30 do=hang"), stdout=printed, stderr=said)
+                                   env=environment(TIDEMARK_FAULT="rank=1 nth=30 do=hang"), stdout=printed, stderr=errors)
     for _ in range(600):
         if "[1/" in Path("err").read_text():
             break

@@ -34,9 +34,9 @@ def same(program, launch, **environment):
         answers = []
         for mode, load in KINDS:
             with busy(LOAD if load else 0):
-                said = Said("--mode", mode, "--schedule", schedule, *launch(HERE / "answers" / program), **environment).ends(0)
-            answers.append(frozenset(line for line in said.out.splitlines() if line.startswith("rank ")))
-            said.check(answers[-1], "an answer")
+                result = Said("--mode", mode, "--schedule", schedule, *launch(HERE / "answers" / program), **environment).ends(0)
+            answers.append(frozenset(line for line in result.out.splitlines() if line.startswith("rank ")))
+            result.check(answers[-1], "an answer")
         print(f"{program} {schedule}: {len(set(answers))} in {len(answers)} runs", flush=True)
         wrong += [f"  {schedule}, {answers.count(answer)} runs: {line}" for answer in sorted(set(answers), key=sorted)
                   for line in sorted(answer - frozenset.intersection(*answers))]
@@ -61,12 +61,12 @@ def test_long_steps():
     parts = ["replicas", "bucket views", "sharded optimizer"]
 
     def peaks(schedule, kind):
-        said = Said("--schedule", schedule, *ranks(HERE / "answers" / "parallel.py"), *[part + kind for part in parts]).ends(0)
-        found = re.findall(r"^(rank \d+ [^,:]+).*: peak ([\d,]+) bytes", said.out, re.M)
-        return {part: int(peak.replace(",", "")) for part, peak in found}, said
-    (instant, _), (calibrated, said), (short, _) = peaks("instant", ", long steps"), peaks("calibrated", ", long steps"), peaks("calibrated", "")
-    said.check(len(instant) == 2 * len(parts) and calibrated == instant, f"the peaks of instant: {instant}")
-    said.check(all(short[part] > calibrated[part] for part in instant), f"lower than of short steps: {short}")
+        result = Said("--schedule", schedule, *ranks(HERE / "answers" / "parallel.py"), *[part + kind for part in parts]).ends(0)
+        peak_lines = re.findall(r"^(rank \d+ [^,:]+).*: peak ([\d,]+) bytes", result.out, re.M)
+        return {part: int(peak.replace(",", "")) for part, peak in peak_lines}, result
+    (instant, _), (calibrated, result), (short, _) = peaks("instant", ", long steps"), peaks("calibrated", ", long steps"), peaks("calibrated", "")
+    result.check(len(instant) == 2 * len(parts) and calibrated == instant, f"the peaks of instant: {instant}")
+    result.check(all(short[part] > calibrated[part] for part in instant), f"lower than of short steps: {short}")
 
 
 def test_loader():

@@ -8,9 +8,9 @@ WARNING = "cuDNN's workspaces are modelled"
 
 
 def agree(part, count, least, *flags):
-    said = Said("--mode", "math", *flags, "--", "python3", NUMBERS, part, count).ends(0)
-    found = re.search(r"(\d+) compared, (\d+) differ", said.out)
-    said.check(found and int(found[1]) >= least and found[2] == "0", f"{part}: {said.out[-400:]}")
+    result = Said("--mode", "math", *flags, "--", "python3", NUMBERS, part, count).ends(0)
+    match = re.search(r"(\d+) compared, (\d+) differ", result.out)
+    result.check(match and int(match[1]) >= least and match[2] == "0", f"{part}: {result.out[-400:]}")
 
 
 def test_convolutions():
@@ -29,7 +29,7 @@ def test_recurrent():
 
 def test_tf32():
     """Tensor cores read fp32 as TF32, PyTorch's default, but not with few channels or filters, nor in depthwise convolutions."""
-    said = python("""from torch.nn import functional as F
+    result = python("""from torch.nn import functional as F
 for channels, filters, groups in (16, 16, 1), (64, 8, 1), (16, 16, 2), (3, 64, 1), (64, 2, 1), (16, 16, 16), (16, 32, 16):
     for transposed in False, True:
         sizes = (channels, filters // groups) if transposed else (filters, channels // groups)
@@ -44,9 +44,9 @@ for channels, filters, groups in (16, 16, 1), (64, 8, 1), (16, 16, 2), (3, 64, 1
         worst = [((one - other).abs().max() / one.abs().max()).item() for one, other in zip(*results)]
         print(channels, filters, groups, transposed, "TF32" if all(1e-5 < e < 1e-2 for e in worst) else "fp32" if max(worst) < 1e-6 else worst)
 """, "--mode", "math").ends(0)
-    found = [line.split()[-1] for line in said.out.splitlines()]
-    depthwise_on_one_side = found.pop()  # 32 results of 16 channels: a group of the transposed one has two
-    said.check(found == ["TF32"] * 6 + ["fp32"] * 7 and depthwise_on_one_side == "TF32", said.out)
+    kinds = [line.split()[-1] for line in result.out.splitlines()]
+    depthwise_on_one_side = kinds.pop()  # 32 results of 16 channels: a group of the transposed one has two
+    result.check(kinds == ["TF32"] * 6 + ["fp32"] * 7 and depthwise_on_one_side == "TF32", result.out)
 
 
 def test_ctc():
@@ -57,11 +57,11 @@ def test_ctc():
                "before = torch.cuda.memory_stats()['requested_bytes.all.allocated']\n"
                "torch.nn.functional.ctc_loss(x, t, il, tl, reduction='sum').backward()\n"
                "print(torch.cuda.memory_stats()['requested_bytes.all.allocated'] - before)")
-    said = {mode: python(program.format(4 * 5, 30, 5), "--mode", mode).ends(0, WARNING) for mode in ("known", "math")}
-    said["known"].check(said["known"].out == said["math"].out, "the same bytes in both modes")
+    results = {mode: python(program.format(4 * 5, 30, 5), "--mode", mode).ends(0, WARNING) for mode in ("known", "math")}
+    results["known"].check(results["known"].out == results["math"].out, "the same bytes in both modes")
     workspace = 2 * 4 * 30 * (2 * 255 + 1) * 4  # of lengths that are tensors cuDNN knows the bound alone
-    rest = int(said["known"].out) - workspace
-    said["known"].check(0 < rest < 20_000, f"{rest} bytes beside the workspace: targets, losses, gradients")
+    rest = int(results["known"].out) - workspace
+    results["known"].check(0 < rest < 20_000, f"{rest} bytes beside the workspace: targets, losses, gradients")
     python(program.format(4 * 20, 30, 20), "--mode", "math").ends(1, "has no numbers where a sequence is too short for its labels")
 
 
@@ -70,8 +70,8 @@ def test_attention():
     agree("attention", 4, 16)
     program = ("q = torch.randn(2, 3, 16, 64, device='cuda', dtype=torch.bfloat16, requires_grad=True)\n"
                "y = torch.nn.functional.scaled_dot_product_attention(q, q, q)\nprint(y.grad_fn.name())")
-    said = python(program, "--gpu", "a100-80g").ends(0)
-    said.check("Flash" in said.out and WARNING not in said.err, "Ampere takes flash attention, whose memory is exact")
+    result = python(program, "--gpu", "a100-80g").ends(0)
+    result.check("Flash" in result.out and WARNING not in result.err, "Ampere takes flash attention, whose memory is exact")
 
 
 WORKSPACE = ("w, x = torch.randn(64, 64, 3, 3, device='cuda', dtype={type}), torch.randn(2, 64, 128, 128, device='cuda', dtype={type}).contiguous(memory_format={format})\n"
@@ -84,8 +84,8 @@ WORKSPACE = ("w, x = torch.randn(64, 64, 3, 3, device='cuda', dtype={type}), tor
 def test_workspaces():
     """Bytes that the convolution takes beside its result."""
     def workspace(gpu, type="torch.float32", format="torch.contiguous_format", first=""):
-        said = python(first + WORKSPACE.format(type=type, format=format), "--gpu", gpu).ends(0, WARNING)
-        return int(said.out)
+        result = python(first + WORKSPACE.format(type=type, format=format), "--gpu", gpu).ends(0, WARNING)
+        return int(result.out)
 
     x, w = 2 * 64 * 128 * 128, 64 * 64 * 9
     def check(measured, wanted, what):
@@ -97,8 +97,8 @@ def test_workspaces():
     check(workspace("h100-80g", "torch.bfloat16"), 8_462_352, "as recorded on Hopper: the result too")
     tries = "with cudnn.benchmark on: the engines that a GPU tries take more"
     for on in (True, False):
-        said = python(f"torch.backends.cudnn.benchmark = {on}\n" + WORKSPACE.format(type="torch.float16", format="torch.contiguous_format")).ends(0)
-        said.check((tries in said.err) == on, f"benchmark {on}")
+        result = python(f"torch.backends.cudnn.benchmark = {on}\n" + WORKSPACE.format(type="torch.float16", format="torch.contiguous_format")).ends(0)
+        result.check((tries in result.err) == on, f"benchmark {on}")
     check(workspace("b200-180g"), 16_925_184, "as recorded on Blackwell: the result too")
     check(workspace("a100-80g", "torch.float16"), 2 * (x + w) + 512, "of half the bytes")
     check(workspace("a100-80g", "torch.float16", "torch.channels_last"), 2 * w, "PyTorch's own copy of the filter, and no workspace")
@@ -126,14 +126,14 @@ for step in range(3):
 """)
     peaks = {}
     for mode in ("known", "math"):
-        said = Said("--mode", mode, "--", "python3", program).ends(0, WARNING)
-        peaks[mode] = re.search(r"process \d+ +(.*)", said.err)[1]
-    said.check(peaks["known"] == peaks["math"], str(peaks))
+        result = Said("--mode", mode, "--", "python3", program).ends(0, WARNING)
+        peaks[mode] = re.search(r"process \d+ +(.*)", result.err)[1]
+    result.check(peaks["known"] == peaks["math"], str(peaks))
 
 
 def test_refused():
     """Turing has no bf16 in cuDNN: PyTorch takes its own kernels. What is not modelled is refused by name."""
-    said = python("x = torch.ones(1, 8, 8, 8, device='cuda', dtype=torch.bfloat16)\ntorch.nn.functional.conv2d(x, x)", "--gpu", "t4-16g").ends(0)
-    said.check(WARNING not in said.err, "no workspace of cuDNN")
+    result = python("x = torch.ones(1, 8, 8, 8, device='cuda', dtype=torch.bfloat16)\ntorch.nn.functional.conv2d(x, x)", "--gpu", "t4-16g").ends(0)
+    result.check(WARNING not in result.err, "no workspace of cuDNN")
     python("import os\nos.environ['TORCH_CUDNN_V8_API_DISABLED'] = '1'\nx = torch.ones(1, 8, 8, 8, device='cuda')\ntorch.nn.functional.conv2d(x, x)").ends(
         1, "is not modelled by the virtual device", "CUDNN_STATUS_NOT_SUPPORTED")

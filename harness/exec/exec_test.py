@@ -14,25 +14,25 @@ from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, Said, free_port, pyt
 TRAINING = (str(HERE / "wheel.py"), "training")
 
 
-def check_training(said):
+def check_training(result):
     """Each of two ranks has the losses and parameters of the CPU, to the bit."""
-    said.ends(0, "rank 0", "rank 1 cuda:1")
-    said.check(said.out == 2 * "check data_parallel passed\n", "both ranks pass")
+    result.ends(0, "rank 0", "rank 1 cuda:1")
+    result.check(result.out == 2 * "check data_parallel passed\n", "both ranks pass")
 
 
 def test_alone():
     (FOLDER / "sitecustomize.py").write_text("print('the own one', flush=True)\n")
     out = FOLDER / "report.json"
-    said = python("a = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')\nb = torch.empty(2 << 20, dtype=torch.uint8, device='cuda')\n"
+    result = python("a = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')\nb = torch.empty(2 << 20, dtype=torch.uint8, device='cuda')\n"
                   "del a\ntorch.cuda.reset_peak_memory_stats()\nraise SystemExit(7)", "--out", out, "--max-peak", "7MiB",
                   path=f"{FOLDER}:{SITE}").ends(7, "7.00")
-    said.check("FAIL" not in said.err and "--max-peak: 7,340,032 bytes are allocated at most, of 7,340,032\n" in said.err and said.out == "the own one\n",
+    result.check("FAIL" not in result.err and "--max-peak: 7,340,032 bytes are allocated at most, of 7,340,032\n" in result.err and result.out == "the own one\n",
                "--max-peak that holds, the user's own sitecustomize")
     trial, = json.loads(out.read_text())["trials"]
-    said.check([(one["name"], one["status"], one["measured"]) for one in trial["verdicts"]] == [("memory/allocated/limit", "pass", 7 * MIB)], "a verdict of its own")
+    result.check([(one["name"], one["status"], one["measured"]) for one in trial["verdicts"]] == [("memory/allocated/limit", "pass", 7 * MIB)], "a verdict of its own")
     program = trial["program"]
     figures = program["ranks"][0]["devices"][0]
-    said.check(figures["allocated"] == figures["requested"] == 7 * MIB and program["exit_code"] == 7 and trial["mode"] == "known",
+    result.check(figures["allocated"] == figures["requested"] == 7 * MIB and program["exit_code"] == 7 and trial["mode"] == "known",
                "5 + 2 MiB, whatever was reset")
     python("from torch.backends import cudnn\na, b, c = torch._C._cudnn.getCompileVersion()\nassert cudnn.version() == 10000 * a + 100 * b + c\n"
            "assert cudnn.is_acceptable(torch.ones(1, device='cuda'))").ends(0)
@@ -43,8 +43,8 @@ def test_alone():
     Said("--max-peak", "7MiB", "--", "true").ends(1, "FAIL unknown: no process has recorded CUDA memory")
     (FOLDER / "bin").mkdir()
     (FOLDER / "bin" / "true").symlink_to("/bin/true")
-    said = Said("--", FOLDER / "bin" / "true").ends(0)
-    said.check(os.listdir(FOLDER / "bin") == ["true"], "nothing is written beside the program")
+    result = Said("--", FOLDER / "bin" / "true").ends(0)
+    result.check(os.listdir(FOLDER / "bin") == ["true"], "nothing is written beside the program")
 
 
 def test_verdicts():
@@ -54,8 +54,8 @@ def test_verdicts():
     race = ("x = torch.ones(1 << 20, device='cuda')\nother = torch.cuda.Stream()\n{wait}\nwith torch.cuda.stream(other):\n y = x + 1\n")
     python(race.format(wait=""), "--races", "on", "--no-races").ends(1, "FAIL --no-races: process", "has 1 race")
     python(race.format(wait="other.wait_stream(torch.cuda.current_stream())"), "--races", "on", "--no-races").ends(0)
-    said = python("x = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\nimport os, time\ntime.sleep(1.5)\nos.kill(os.getpid(), 9)")
-    said.ends(137, "was ended by signal 9", "3.00", "ended early with 3 MiB allocated")
+    result = python("x = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\nimport os, time\ntime.sleep(1.5)\nos.kill(os.getpid(), 9)")
+    result.ends(137, "was ended by signal 9", "3.00", "ended early with 3 MiB allocated")
 
 
 def test_unmeasured():
@@ -67,9 +67,9 @@ def test_unmeasured():
     python("import os\ny = torch.ones(1 << 20, device='cuda')\ntry: os.execv('/no-such-program', ['x'])\nexcept OSError: z = torch.ones(1 << 21, device='cuda')\n"
            "import time\ntime.sleep(1.5)\nos.kill(os.getpid(), 9)", *wish).ends(137, " 12.00 ", "ended early")
     report, killed = FOLDER / "unmeasured", "FAIL unknown: process"
-    said = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report)
-    said.ends(1, killed, "was killed with 1 GiB allocated: its peaks are those until then", "FAIL --max-peak", too_much)
-    said.check("ended early with 1 GiB allocated: its peaks are those until then" in (report / "report.html").read_text(), "the page says it")
+    result = python(beside % ("'-c'", large, "os.kill(os.getpid(), 9)"), *wish, "--report", report)
+    result.ends(1, killed, "was killed with 1 GiB allocated: its peaks are those until then", "FAIL --max-peak", too_much)
+    result.check("ended early with 1 GiB allocated: its peaks are those until then" in (report / "report.html").read_text(), "the page says it")
     foreign = "import ctypes; ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20)"
     python(beside % ("'-c'", foreign, ""), *wish).ends(1, killed, "no peaks were recorded for it")
 
@@ -79,16 +79,16 @@ def test_isolated():
     large = f"import sys; sys.path.append({SITE!r}); import torch; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
     for words in ["-I"], ["-E"], ["-S"], ["-Bs", "-IS"], ["-X", "utf8", "-E"]:
         report = FOLDER / "isolated" / "".join(words)
-        said = Said("--report", report, "--", sys.executable, *words, "-c", large).ends(0, " 1024.0 ", "1,073,741,824 in 1 block, <module> <string>:1")
+        result = Said("--report", report, "--", sys.executable, *words, "-c", large).ends(0, " 1024.0 ", "1,073,741,824 in 1 block, <module> <string>:1")
     python(f"import subprocess, sys, os\nos.environ['PYTHONPATH'] = '/'\nsubprocess.run([sys.executable, '-c', {large!r}], check=True)").ends(0, " 1024.0 ")
-    said.check("1,073,741,824" in (report / "report.html").read_text(), "the page says it")
+    result.check("1,073,741,824" in (report / "report.html").read_text(), "the page says it")
 
 
 def test_ranks():
     check_training(Said("--ranks", 2, "--", sys.executable, *TRAINING))
-    said = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)
-    said.ends(5, "rank 1 ended with exit code 5: tidemark ends the other ranks")
-    said.check(said.seconds < 60, "the others are not waited for")
+    result = python("import os, time\nif os.environ['RANK'] == '1': raise SystemExit(5)\ntime.sleep(120)", "--ranks", 3)
+    result.ends(5, "rank 1 ended with exit code 5: tidemark ends the other ranks")
+    result.check(result.seconds < 60, "the others are not waited for")
 
 
 def test_torchrun():
@@ -114,19 +114,19 @@ def test_absent():
     # 2 of 1,024 rows of 4 layers, with two moments of Adam each; cuBLAS's workspace on Hopper, of the forward's and of the backward's
     # thread; the byte of the last barrier, in a block of 512
     rest = 4 * 3 * 2 * 1024 * 4 + 2 * (32 << 20) + 512
-    said = Said("--as-rank", "0,511", "--of", 512, "--", *shard).ends(0, "rank 0 ", "rank 511 ")
-    said.check(said.out == f"rest {rest}\n" * 2, f"{rest} bytes at rest")
+    result = Said("--as-rank", "0,511", "--of", 512, "--", *shard).ends(0, "rank 0 ", "rank 511 ")
+    result.check(result.out == f"rest {rest}\n" * 2, f"{rest} bytes at rest")
 
 
 def test_pipeline():
     """Stages learn their shapes from the stages before them, also where their ranks run one after the other."""
-    stages, ranks, found = HERE / "stages.py", 3, {}
+    stages, ranks, peaks_by_name = HERE / "stages.py", 3, {}
     for name, flags in {"present": ["--ranks", ranks], "absent": ["--as-rank", "2,1,0", "--of", ranks]}.items():
         # The device's clock of a rank without partners does not wait for theirs: lagging does not ask it.
-        said, _, found[name] = peaks(name, "--schedule", "lagging", *flags, stages)
-        said.check(sorted(said.out.splitlines()) == ["widths 128 1024", "widths 256 2048", "widths 64 512"], "each stage is as wide as its place")
-    if len(set(map(tuple, found["present"]))) != ranks or found["present"] != found["absent"]:
-        pytest.fail(f"the peaks of ranks without partners are those of ranks with them, each its own: {found}")
+        result, _, peaks_by_name[name] = peaks(name, "--schedule", "lagging", *flags, stages)
+        result.check(sorted(result.out.splitlines()) == ["widths 128 1024", "widths 256 2048", "widths 64 512"], "each stage is as wide as its place")
+    if len(set(map(tuple, peaks_by_name["present"]))) != ranks or peaks_by_name["present"] != peaks_by_name["absent"]:
+        pytest.fail(f"the peaks of ranks without partners are those of ranks with them, each its own: {peaks_by_name}")
     Said("--as-rank", 1, "--of", 4, "--", sys.executable, stages).ends(1, "rank 1 wants an object of rank 0, which is absent under --as-rank",
                                                                        "Name the ranks that it needs as well (--as-rank 0,1)")
     Said("--as-rank", "0,1", "--of", 2, "--", sys.executable, stages, "leave").ends(1, "an object of rank 0, which has ended without sending it")
@@ -144,16 +144,16 @@ else:
     time.sleep(1)
     os.rmdir('{FOLDER}/works')""", "--as-rank", "0,1,2", "--of", 3).ends(0)
     os.sched_setaffinity(0, cores)
-    said = python("import torch.distributed as dist\ndist.init_process_group('nccl')\ndist.recv_object_list([None], src=1 - dist.get_rank())",
+    result = python("import torch.distributed as dist\ndist.init_process_group('nccl')\ndist.recv_object_list([None], src=1 - dist.get_rank())",
                   "--as-rank", "0,1", "--of", 2, "--timeout", 3).ends(1, "do ranks wait for each other?")
-    said.check(said.seconds < 60, "no hang")
+    result.check(result.seconds < 60, "no hang")
 
 
 def peaks(name, *words):
     out = FOLDER / name
-    said = Said(*words[:-1], "--out", out, "--", sys.executable, words[-1]).ends(0)
+    result = Said(*words[:-1], "--out", out, "--", sys.executable, words[-1]).ends(0)
     report = json.loads(out.read_text())
-    return said, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["trials"][0]["program"]["ranks"] for device in rank["devices"]]
+    return result, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["trials"][0]["program"]["ranks"] for device in rank["devices"]]
 
 
 def test_known():
@@ -163,47 +163,47 @@ def test_known():
     for name, (limits, words) in programs.items():
         _, _, math = peaks(name + "math", "--mode", "math", *words)
         for limit in limits:
-            said, report, known = peaks(f"{name}known{limit}", "--known-limit", limit, *words)
-            said.check(math == known, f"the peaks of math, {math}, and not {known}")
+            result, report, known = peaks(f"{name}known{limit}", "--known-limit", limit, *words)
+            result.check(math == known, f"the peaks of math, {math}, and not {known}")
             if words[-1] is scaler:
-                ranks = said.out.count("scale ")
-                said.check(ranks > 0 and said.out.count("scale 65536.0 steps {3.0} states 6\n") == ranks, "no overflow, three steps")
+                ranks = result.out.count("scale ")
+                result.check(ranks > 0 and result.out.count("scale 65536.0 steps {3.0} states 6\n") == ranks, "no overflow, three steps")
                 events = [event for rank in report["trials"][0]["program"]["ranks"] for event in rank["events"]]
                 checks = [e for e in events if e["answer"] == "no overflow"]
-                said.check(checks and all(e["line"].startswith(str(scaler) + ":") for e in checks), "where the overflow was asked for")
-                said.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
+                result.check(checks and all(e["line"].startswith(str(scaler) + ":") for e in checks), "where the overflow was asked for")
+                result.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
 
 
 def test_unknown():
     big = "x = torch.empty(1 << 20, device='cuda')\n"
-    said = python(big + "if (x > 0).any(): print('any')\nprint(x.sum().item(), x[:2])\nprint((x > 0).sum())").ends(
+    result = python(big + "if (x > 0).any(): print('any')\nprint(x.sum().item(), x[:2])\nprint((x > 0).sum())").ends(
         0, "control flow depended on values that are not known: <string>:3\npeaks, MiB", "<string>:3  aten::any  no, 1 time", "<string>:4  item  1.0, ")
-    said.check(said.out == "1.0 tensor([1., 1.], device='cuda:0')\ntensor([values that are not known], device='cuda:0')\n", "what is printed")
+    result.check(result.out == "1.0 tensor([1., 1.], device='cuda:0')\ntensor([values that are not known], device='cuda:0')\n", "what is printed")
     python(big + "x[x > 0]").ends(1, "the size of aten::nonzero depends on values that are not known", "--sizes")
     python("rows = torch.nn.Embedding(9, 4, sparse=True).cuda()\nrows(torch.tensor([1, 1], device='cuda')).sum().backward()\n"
            "torch.optim.SparseAdam(rows.parameters()).step()").ends(0)
     python(big + "torch.sparse_coo_tensor(x[None, :8].long(), x[:8], (9,)).coalesce()").ends(1, "the size of aten::_coalesce depends on values that are not known")
     python(big + "print((x > 0).sum().item())").ends(1, "a value of type Long that is not known is read", "--sizes")
     for mode in "known", "math":  # CUDA's bins of integers; the CPU has none
-        said = python("i = torch.tensor([0, 1, 1, 5, 7, 7, 9], device='cuda', dtype=torch.int32)\nprint(i.histc(4, 0, 7).tolist(), i.histc(3).tolist())",
+        result = python("i = torch.tensor([0, 1, 1, 5, 7, 7, 9], device='cuda', dtype=torch.int32)\nprint(i.histc(4, 0, 7).tolist(), i.histc(3).tolist())",
                       "--mode", mode).ends(0)
-        said.check(said.out == "[3, 0, 1, 2] [3, 1, 3]\n", "tokens of each expert")
+        result.check(result.out == "[3, 0, 1, 2] [3, 1, 3]\n", "tokens of each expert")
     # Storages are saved as bytes, by torch.save and by pickle; known ones as they are.
-    said = python("import io, pickle\n" + big + "kept = []\nfor y in x, x.bfloat16(), torch.arange(3, device='cuda'):\n"
+    result = python("import io, pickle\n" + big + "kept = []\nfor y in x, x.bfloat16(), torch.arange(3, device='cuda'):\n"
                   "  for new in True, False:\n    file = io.BytesIO()\n    torch.save([y], file, _use_new_zipfile_serialization=new)\n    file.seek(0)\n"
                   "    kept += torch.load(file, map_location='cpu')\n  kept.append(pickle.loads(pickle.dumps(y)).cpu())\n"
                   "print([k.isfinite().all().item() for k in kept], kept[0][:2].tolist(), kept[6].tolist(), kept[7].tolist())").ends(0)
-    said.check(said.out == f"{[True] * 9} [1.0, 1.0] [0, 1, 2] [0, 1, 2]\n", "what is saved")
-    said = python(big + "print(x[x > 0].numel(), (x > 0).sum().item(), x.view(-1, 4).topk(2)[1].flatten().bincount().tolist())",
+    result.check(result.out == f"{[True] * 9} [1.0, 1.0] [0, 1, 2] [0, 1, 2]\n", "what is saved")
+    result = python(big + "print(x[x > 0].numel(), (x > 0).sum().item(), x.view(-1, 4).topk(2)[1].flatten().bincount().tolist())",
                   "--sizes", "balanced,25%").ends(0)
-    said.check(said.out == f"{1 << 18} {1 << 18} {[1 << 17] * 4}\n", "sizes that the user says")
-    said = Said("--as-rank", "0,3", "--of", 4, "--", sys.executable, HERE / "scaler.py").ends(0, "rank 0 ", "rank 3 ", "own values")
-    said.check(said.out.count("steps {3.0}") == 2, "DistributedDataParallel without partners")
+    result.check(result.out == f"{1 << 18} {1 << 18} {[1 << 17] * 4}\n", "sizes that the user says")
+    result = Said("--as-rank", "0,3", "--of", 4, "--", sys.executable, HERE / "scaler.py").ends(0, "rank 0 ", "rank 3 ", "own values")
+    result.check(result.out.count("steps {3.0}") == 2, "DistributedDataParallel without partners")
 
 
 def test_tuned():
     """Inductor's autotuner keeps what a kernel changes on the host; values that are not known stay where they are."""
-    said = python("""from types import SimpleNamespace
+    result = python("""from types import SimpleNamespace
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 x = torch.empty(1 << 20, dtype=torch.uint8, device='cuda')
 tuner = CachingAutotuner.__new__(CachingAutotuner)
@@ -213,7 +213,7 @@ tuner.restore_args_from_cpu(kept)
 (kept_of, on_host), = kept.values()
 print(kept_of is x, on_host.numel(), on_host.is_pinned())
 """).ends(0)
-    said.check(said.out == "True 1048576 True\n", "a place on the host, without values")
+    result.check(result.out == "True 1048576 True\n", "a place on the host, without values")
 
 
 def test_asks_absent():
@@ -261,16 +261,16 @@ state = dict(rows=rows, alike=torch.full((3,), 5., device='cuda'), step=7)
 before = rows.to_local().clone()
 checkpoint.save(state, checkpoint_id='{folder}')
 """
-    said = python(program + """state['step'] = 0
+    result = python(program + """state['step'] = 0
 rows.to_local().zero_()
 state['alike'].zero_()
 checkpoint.load(state, checkpoint_id='%s')
 print('loaded', rows.to_local().equal(before), state['alike'].tolist(), state['step'])
 """ % folder, "--as-rank", 0, "--of", 4).ends(0)
-    said.check(said.out == "loaded True [5.0, 5.0, 5.0] 7\n", "what was saved")
+    result.check(result.out == "loaded True [5.0, 5.0, 5.0] 7\n", "what was saved")
     python(program, "--as-rank", "1,3", "--of", 4).ends(0)
     files = sorted(file.name for file in folder.iterdir())
-    said.check(files == [".metadata", "__0_0.distcp", "__1_0.distcp", "__3_0.distcp"], f"a file of each rank: {files}")
+    result.check(files == [".metadata", "__0_0.distcp", "__1_0.distcp", "__3_0.distcp"], f"a file of each rank: {files}")
     python("""import torch, torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer
 dist.init_process_group('nccl')
@@ -305,8 +305,8 @@ def other_torch(name, version):
     for entry in real.iterdir():
         (folder / entry.name).symlink_to(entry)
     (folder / "version.py").unlink()
-    said = (real / "version.py").read_text()
-    (folder / "version.py").write_text(said + f"\n__version__ = {version!r}\n")
+    text = (real / "version.py").read_text()
+    (folder / "version.py").write_text(text + f"\n__version__ = {version!r}\n")
     return f"{folder.parent}:{SITE}"
 
 
@@ -315,10 +315,10 @@ def test_wheel():
     path, cache = other_torch("wheel", "2.11.9+cu130"), FOLDER / "cache"
     both = [subprocess.Popen([TIDEMARK, "exec", "--", sys.executable, "-c", "import torch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True, env={**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(cache)}) for _ in range(2)]
-    said = [one.communicate(timeout=600) for one in both]
-    prepared = [err for _, err in said if "preparing the virtual libraries for torch 2.11.9+cu130" in err]
-    assert [one.returncode for one in both] == [0, 0], said
-    assert len(prepared) == 1 and re.search(r"once \.\.\. (\d+ % )+\d+ s\n", prepared[0]), said
+    outputs = [one.communicate(timeout=600) for one in both]
+    prepared = [err for _, err in outputs if "preparing the virtual libraries for torch 2.11.9+cu130" in err]
+    assert [one.returncode for one in both] == [0, 0], outputs
+    assert len(prepared) == 1 and re.search(r"once \.\.\. (\d+ % )+\d+ s\n", prepared[0]), outputs
     check_training(Said("--ranks", 2, "--", sys.executable, *TRAINING, path=path, XDG_CACHE_HOME=str(cache)))
     places = [place.name for place in (cache / "tidemark").iterdir() if place.is_dir()]
     assert len(places) == 1 and places[0].startswith("torch-2.11.9+cu130-"), places
@@ -331,9 +331,9 @@ def test_unprepared():
     file.write_text("")
     Said(*program, path=path, XDG_CACHE_HOME=str(file)).refuses("2.11.8+cu130", "the cache folder", "Not a directory", "set XDG_CACHE_HOME")
     Said(*program, path=path, XDG_CACHE_HOME=str(FOLDER), CXX="/no/compiler").refuses("there is no C++ compiler", "install g++")
-    said = Said(*program, path=path, XDG_CACHE_HOME=str(FOLDER), CXX="false").ends(2, "cannot be compiled by", "once ... failed\n")
-    said.check(said.err.count("\n") == 2, "one line after that")
-    said.check(not [place for place in (FOLDER / "tidemark").iterdir() if place.is_dir()], "nothing is left of it")
+    result = Said(*program, path=path, XDG_CACHE_HOME=str(FOLDER), CXX="false").ends(2, "cannot be compiled by", "once ... failed\n")
+    result.check(result.err.count("\n") == 2, "one line after that")
+    result.check(not [place for place in (FOLDER / "tidemark").iterdir() if place.is_dir()], "nothing is left of it")
     twelve = other_torch("twelve", "2.11.7+cu128")
     with (FOLDER / "twelve" / "torch" / "version.py").open("a") as version:
         version.write("cuda = '12.99'\n")
@@ -361,8 +361,8 @@ def test_refused():
         place = fake_torch(name, version, cuda)
         for program in ([sys.executable, "-c", "0"], [script]):
             Said("--", *program, path=str(place)).refuses(version, text, "install torch")
-        said = Said("--", "sh", "-c", f"PYTHONPATH={place}:$PYTHONPATH exec {sys.executable} -c 'import torch'").ends(2)
-        said.check("error: exec: " in said.err and below in said.err, "the same in a process of the program")
+        result = Said("--", "sh", "-c", f"PYTHONPATH={place}:$PYTHONPATH exec {sys.executable} -c 'import torch'").ends(2)
+        result.check("error: exec: " in result.err and below in result.err, "the same in a process of the program")
     bare = subprocess.run([sys.executable, "-c", "import torch"], env={"PYTHONPATH": ""}, capture_output=True, check=False).returncode != 0
     if bare:
         Said("--", sys.executable, "-c", "0", path="").refuses("has no torch")

@@ -31,10 +31,10 @@ def test_folders():
     """The default folder, `latest`, --force, the variables of flags, the time that it took last; the first line comes within half a second."""
     os.chdir(FOLDER)
     program = "a = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')"
-    said = python(program, "--report").ends(0, "\nreport: ")
-    said.check("last time" not in said.err, "nothing is known of the first run")
-    folder = Path(said.err.splitlines()[-1].removeprefix("report: ")).parent
-    said.check(folder.parent == (FOLDER / "tidemark-out").resolve() and re.fullmatch(r"\d{8}-\d{6}-\d+", folder.name) and os.readlink("tidemark-out/latest") == folder.name
+    result = python(program, "--report").ends(0, "\nreport: ")
+    result.check("last time" not in result.err, "nothing is known of the first run")
+    folder = Path(result.err.splitlines()[-1].removeprefix("report: ")).parent
+    result.check(folder.parent == (FOLDER / "tidemark-out").resolve() and re.fullmatch(r"\d{8}-\d{6}-\d+", folder.name) and os.readlink("tidemark-out/latest") == folder.name
                and json.loads((folder / "report.json").read_text())["run"]["id"] == folder.name, "the run's own folder, and a link to it")
     python(program, "--report").ends(0, "; took ", " last time\n")
     tries, bare = [], []
@@ -43,7 +43,7 @@ def test_folders():
         bare.append(bare_start())
     # Beside other work the start of a bare Python says how slow the machine is: about 20 ms where it is quiet. exec starts Python itself and reads its
     # packages, so that it waits more often for a core: it may take three times its share.
-    said.check(min(tries) < max(0.5, 60 * min(bare)), f"the first line within half a second: {tries}, of a bare Python {bare}")
+    result.check(min(tries) < max(0.5, 60 * min(bare)), f"the first line within half a second: {tries}, of a bare Python {bare}")
     (FOLDER / "mine").mkdir()
     (FOLDER / "mine" / "notes").touch()
     python(program, "--report", "mine").refuses("give --force to replace a report")
@@ -64,13 +64,13 @@ def test_causes():
     """The file for the cause of a run without a result: what exec refuses, what a process of the program refuses, and which process failed first; nothing after a good end."""
     def cause(number, *words, **more):
         file = FOLDER / f"cause{number}"
-        said = Said(*words, TIDEMARK_EXEC_SETTINGS=json.dumps({"cause": str(file)}), **more)
-        said.cause = json.loads(file.read_text()) if file.exists() else None
-        return said
+        result = Said(*words, TIDEMARK_EXEC_SETTINGS=json.dumps({"cause": str(file)}), **more)
+        result.cause = json.loads(file.read_text()) if file.exists() else None
+        return result
 
-    def holds(said, code, process, text):
-        said.ends(code)
-        said.check(said.cause["code"] == code and said.cause["process"] == process and text in said.cause["text"], said.cause)
+    def holds(result, code, process, text):
+        result.ends(code)
+        result.check(result.cause["code"] == code and result.cause["process"] == process and text in result.cause["text"], result.cause)
 
     command = ("--", sys.executable, "-c")
     holds(cause(1, "--gpu", "abacus", "--", "true"), 2, "", "exec: ")

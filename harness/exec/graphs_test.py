@@ -38,10 +38,10 @@ def test_training():
     """Forward, dropout, backward and Adam in a graph: losses and parameters of the eager steps, to the bit; peaks of both modes."""
     peaks = {}
     for mode in "math", "known":
-        said = python(TRAINING, "--mode", mode, "--out", FOLDER / mode).ends(0)
-        said.check(said.out == "True True 4\n", "the numbers of the eager steps")
+        result = python(TRAINING, "--mode", mode, "--out", FOLDER / mode).ends(0)
+        result.check(result.out == "True True 4\n", "the numbers of the eager steps")
         peaks[mode] = json.loads((FOLDER / mode).read_text())["trials"][0]["program"]["ranks"][0]["devices"]
-    said.check(peaks["math"] == peaks["known"], f"the peaks of both modes: {peaks}")
+    result.check(peaks["math"] == peaks["known"], f"the peaks of both modes: {peaks}")
 
 
 def test_pools():
@@ -64,9 +64,9 @@ print(a.sum().item(), c[0].item())
 del one, two, three, graph, a, b, c
 torch.cuda.empty_cache(); print(bytes_())"""
     # 2 MiB: the small pool, for the state of the random generator, which a graph reads. Then x; the result of each graph is alive, and the y of the first is free for the y of the second (whose z is new) and not for the third.
-    said = python(text, "--mode", "math").ends(0)
+    result = python(text, "--mode", "math").ends(0)
     expected = [(40, 62), (60, 82), (80, 122), f"{4.0 * 5 * MIB} 4.0", (20, 20)]
-    said.check(said.out.splitlines() == list(map(str, expected)), f"allocated and reserved MiB: {expected}")
+    result.check(result.out.splitlines() == list(map(str, expected)), f"allocated and reserved MiB: {expected}")
 
 
 def test_callables():
@@ -81,8 +81,8 @@ for step in range(4):
         module(x).square().sum().backward()
     print(all(torch.equal(p.grad, q.grad) for p, q in zip(eager.parameters(), graphed.parameters())))"""
     for mode in "math", "known":
-        said = python(text, "--mode", mode).ends(0)
-        said.check(said.out == "True\n" * 4, "the gradients")
+        result = python(text, "--mode", mode).ends(0)
+        result.check(result.out == "True\n" * 4, "the gradients")
 
 
 def test_invalid():
@@ -103,8 +103,8 @@ with torch.cuda.stream(side):
     except RuntimeError as error: print(str(error).splitlines()[0])
 print(x.tolist())
 raise SystemExit(7)"""
-        said = python(text, "--mode", "math").ends(7)
-        said.check(said.out.splitlines() == [f"CUDA error: {message}", "CUDA error: operation failed due to a previous error during capture", str([1.0] * 4)], words)
+        result = python(text, "--mode", "math").ends(7)
+        result.check(result.out.splitlines() == [f"CUDA error: {message}", "CUDA error: operation failed due to a previous error during capture", str([1.0] * 4)], words)
 
 
 def test_collectives():
@@ -127,5 +127,5 @@ for value in 1, 2:
     print([part[0].item() for part in parts])
 dist.destroy_process_group()"""
     for schedule in "calibrated", "lagging":
-        said = python(text, "--ranks", 2, "--mode", "math", "--schedule", schedule).ends(0)
-        said.check(said.out.count("[3.0, 6.0]") == said.out.count("[5.0, 10.0]") == 2, "(value + 0) + (value + 1), once and twice")
+        result = python(text, "--ranks", 2, "--mode", "math", "--schedule", schedule).ends(0)
+        result.check(result.out.count("[3.0, 6.0]") == result.out.count("[5.0, 10.0]") == 2, "(value + 0) + (value + 1), once and twice")

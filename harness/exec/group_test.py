@@ -20,12 +20,12 @@ def program(text, seconds=60):
 def test_idle():
     """A device works on while its program sleeps, and PyTorch does not end the program for it."""
     for schedule in "calibrated", "lagging":
-        said = python(program("time.sleep(9)\nprint(x.tolist())", seconds=4), "--ranks", 2, "--mode", "math", "--schedule", schedule).ends(0)
-        said.check(said.out.count("[2.0, 2.0, 2.0, 2.0]") == 2, "both ranks have the sum")
+        result = python(program("time.sleep(9)\nprint(x.tolist())", seconds=4), "--ranks", 2, "--mode", "math", "--schedule", schedule).ends(0)
+        result.check(result.out.count("[2.0, 2.0, 2.0, 2.0]") == 2, "both ranks have the sum")
     hook = ("group = dist.distributed_c10d._get_default_group()\nseen = []\ngroup._register_on_completion_hook(lambda info: seen.append(str(info.op_type)))\n"
             "dist.all_reduce(x)\ndist.all_gather_into_tensor(torch.empty(8, device='cuda'), x)\ndist.destroy_process_group()\nprint(seen[-2:])")
-    said = python(program(hook), "--ranks", 2, "--mode", "math", TORCH_NCCL_ENABLE_TIMING="1").ends(0)
-    said.check(said.out.count("['OpType.ALLREDUCE', 'OpType._ALLGATHER_BASE']") == 2, "the hook has seen both works before the group ends")
+    result = python(program(hook), "--ranks", 2, "--mode", "math", TORCH_NCCL_ENABLE_TIMING="1").ends(0)
+    result.check(result.out.count("['OpType.ALLREDUCE', 'OpType._ALLGATHER_BASE']") == 2, "the hook has seen both works before the group ends")
 
 
 def test_enqueue():
@@ -48,8 +48,8 @@ else:
 print((x + z).tolist(), y.tolist())
 dist.destroy_process_group()"""
     for flags in ("--schedule", "instant"), ("--schedule", "lagging"), ("--schedule", "calibrated", "--races", "on", "--no-races"):
-        said = python(program(text), "--ranks", 2, "--mode", "math", *flags).ends(0)
-        said.check(said.out.count("[6.0, 6.0, 6.0, 6.0] [0.0, 0.0, 0.0, 0.0]") == said.out.count("[6.0, 6.0, 6.0, 6.0] [5.0, 5.0, 5.0, 5.0]") == 1, "sums and messages")
+        result = python(program(text), "--ranks", 2, "--mode", "math", *flags).ends(0)
+        result.check(result.out.count("[6.0, 6.0, 6.0, 6.0] [0.0, 0.0, 0.0, 0.0]") == result.out.count("[6.0, 6.0, 6.0, 6.0] [5.0, 5.0, 5.0, 5.0]") == 1, "sums and messages")
 
 
 def test_apart():
@@ -71,8 +71,8 @@ else:
     dist.all_reduce(x)
 print(x.tolist())
 dist.destroy_process_group()"""
-    said = python(program(text), "--ranks", 2, "--mode", "math", "--schedule", "lagging").ends(0)
-    said.check(said.out.count("beside 8.0") == 1 and said.out.count("[8.0, 8.0, 8.0, 8.0]") == 2, "both ranks end with the sum of both collectives")
+    result = python(program(text), "--ranks", 2, "--mode", "math", "--schedule", "lagging").ends(0)
+    result.check(result.out.count("beside 8.0") == 1 and result.out.count("[8.0, 8.0, 8.0, 8.0]") == 2, "both ranks end with the sum of both collectives")
 
 
 def test_leaves():
@@ -86,8 +86,8 @@ try:
 except dist.DistBackendError: print('an error', flush=True)
 os._exit(0)"""
     own = {"TORCH_NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}
-    said = python(program(text), "--ranks", 2, "--mode", "math", **own).ends(0)
-    said.check("an error" in said.out and "a result" not in said.out, "no work ends well without its partner")
+    result = python(program(text), "--ranks", 2, "--mode", "math", **own).ends(0)
+    result.check("an error" in result.out and "a result" not in result.out, "no work ends well without its partner")
 
 
 def test_timeout():
@@ -103,24 +103,24 @@ else:
 os._exit(0)"""
     # Else PyTorch's watchdog ends the process as soon as it sees the error, perhaps before the program has printed it.
     own = {"TORCH_NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}
-    said = python(program(text), "--ranks", 2, "--mode", "math", **own).ends(0)
-    said.check(said.out == "time-out\n", "the work's time-out")
+    result = python(program(text), "--ranks", 2, "--mode", "math", **own).ends(0)
+    result.check(result.out == "time-out\n", "the work's time-out")
     text = "if rank == 0:\n dist.all_reduce(x, async_op=True)\ntime.sleep(40)"
-    said = python(program(text, seconds=3), "--ranks", 2, "--mode", "math", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="500")  # four times this it waits
-    said.check(said.code != 0 and "Watchdog caught collective operation timeout" in said.err, "the group's time-out")
+    result = python(program(text, seconds=3), "--ranks", 2, "--mode", "math", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="500")  # four times this it waits
+    result.check(result.code != 0 and "Watchdog caught collective operation timeout" in result.err, "the group's time-out")
 
 
 def test_shared():
     """Tensors and events on a GPU that one process sends to another (CUDA IPC)."""
     shared = HERE / "shared.py"
     for flags in ("math",), ("known",), ("math", "--alloc-conf", "expandable_segments:True"):
-        said = Said("--mode", *flags, "--", sys.executable, shared, "memory").ends(0)
+        result = Said("--mode", *flags, "--", sys.executable, shared, "memory").ends(0)
         # The receiver takes no device memory, the sender's stays, and a write of one is read by the other.
-        said.check(said.out == "('cuda:0', (32,), [8, 9, 10, 11], 0, 0)\nwritten [8, 7, 7, 11] 512\n0 0 0\n", "both processes have the tensor")
-    said = Said("--mode", "shapes", "--", sys.executable, shared, "event").ends(0)
-    said.check(said.out == "True\n0\n", "the event of another process is waited for")
-    said = Said("--mode", "math", "--", sys.executable, shared, "ended").ends(0)
-    said.check(said.out == "CUDA error: invalid resource handle\nCUDA error: invalid device context\n", "what a process that has ended and what the process itself has made")
+        result.check(result.out == "('cuda:0', (32,), [8, 9, 10, 11], 0, 0)\nwritten [8, 7, 7, 11] 512\n0 0 0\n", "both processes have the tensor")
+    result = Said("--mode", "shapes", "--", sys.executable, shared, "event").ends(0)
+    result.check(result.out == "True\n0\n", "the event of another process is waited for")
+    result = Said("--mode", "math", "--", sys.executable, shared, "ended").ends(0)
+    result.check(result.out == "CUDA error: invalid resource handle\nCUDA error: invalid device context\n", "what a process that has ended and what the process itself has made")
 
 
 def test_symmetric():
@@ -152,18 +152,18 @@ if __import__('os').environ['TIDEMARK_MODE'] == 'math':
     print('native', [(x[::128, 0]).tolist() for x in (gathered, product)], (product * 2)[255, 63].item(), flush=True)
 dist.destroy_process_group()"""
     for mode in "math", "known":
-        said = python(program(text), "--ranks", 2, "--mode", mode).ends(0)
+        result = python(program(text), "--ranks", 2, "--mode", mode).ends(0)
         for line in "0 [2.0, 2.0] [1.0, 9.0, 1.0] 4", "1 [1.0, 1.0] [2.0, 9.0, 2.0] 4":  # 2 MiB are the buffer, 2 MiB the allocator's
-            said.check(line in said.out, "both ranks have written into each other's buffer, and pay for their own")
-        said.check(said.out.count("multicast support is required") == 2, "without multicast")
-        said.check(said.out.count("one shot [3.0, 18.0, 3.0]") == 2 and said.out.count("two shot [3.0, 18.0, 3.0] 3.0") == 2, "the sums of both buffers")
+            result.check(line in result.out, "both ranks have written into each other's buffer, and pay for their own")
+        result.check(result.out.count("multicast support is required") == 2, "without multicast")
+        result.check(result.out.count("one shot [3.0, 18.0, 3.0]") == 2 and result.out.count("two shot [3.0, 18.0, 3.0] 3.0") == 2, "the sums of both buffers")
         if mode == "math":
-            said.check(said.out.count("(64, 32) 111.0") == 2, "the product of what both ranks have")
-            said.check(said.out.count("native [[1.0, 2.0], [64.0, 128.0]] 256.0") == 2, "the product that waits on the device for its operand")
-        said.check("Error" not in said.out, "nothing is refused")
+            result.check(result.out.count("(64, 32) 111.0") == 2, "the product of what both ranks have")
+            result.check(result.out.count("native [[1.0, 2.0], [64.0, 128.0]] 256.0") == 2, "the product that waits on the device for its operand")
+        result.check("Error" not in result.out, "nothing is refused")
 
 
 def test_remote():
     """Processes that call each other by RPC with tensors on their GPUs."""
-    said = Said("--mode", "math", "--devices", 2, "--", sys.executable, HERE / "remote.py").ends(0)
-    said.check(said.out == "equal\n", "the answers are the CPU's")
+    result = Said("--mode", "math", "--devices", 2, "--", sys.executable, HERE / "remote.py").ends(0)
+    result.check(result.out == "equal\n", "the answers are the CPU's")

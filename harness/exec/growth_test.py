@@ -39,17 +39,17 @@ def test_every():
     """Any n, in any layer."""
     every, at = random.randint(2, 9), random.randint(0, 1)
     first = random.randint(0, every - 1)
-    said = python(f"EVERY, FIRST, AT = {every}, {first}, {at}" + PROGRAM, "--report", FOLDER / "every").ends(0)
+    result = python(f"EVERY, FIRST, AT = {every}, {first}, {at}" + PROGRAM, "--report", FOLDER / "every").ends(0)
     begins = first or every
     often = f"every {every}{ {2: 'nd', 3: 'rd'}.get(every, 'th')} step since step {begins}: 1 MiB in 1 block"
-    said.check(f"grows by 1 MiB {often}, activations, module *, forward <string>:" in said.err, often)
-    said.check(f"; held by attribute `seen` of module {at} (Layer)" in said.err, "which object holds it")
+    result.check(f"grows by 1 MiB {often}, activations, module *, forward <string>:" in result.err, often)
+    result.check(f"; held by attribute `seen` of module {at} (Layer)" in result.err, "which object holds it")
 
 
 def test_full():
     """An evaluation's result, and a ring of six tensors that is full."""
-    said = python("EVERY, FIRST, AT = 0, 0, 0" + PROGRAM, "--report", FOLDER / "full").ends(0)
-    said.check("grows by" not in said.err, "nothing grows")
+    result = python("EVERY, FIRST, AT = 0, 0, 0" + PROGRAM, "--report", FOLDER / "full").ends(0)
+    result.check("grows by" not in result.err, "nothing grows")
 
 
 LARGER = """
@@ -79,18 +79,18 @@ def test_larger():
     """torch.cat of what there was and something more, held in any way; outputs of batches of all lengths are none."""
     for where, steps in ("attribute", 24), ("list", 300):
         every = random.randint(1, 3)
-        said = python(f"EVERY, WHERE, STEPS = {every}, {where!r}, {steps}" + LARGER, "--report", FOLDER / where).ends(0)
+        result = python(f"EVERY, WHERE, STEPS = {every}, {where!r}, {steps}" + LARGER, "--report", FOLDER / where).ends(0)
         often = {1: "a", 2: "every 2nd", 3: "every 3rd"}[every]
-        said.check(f"grows by 512 KiB {often} step since step " in said.err, often)
-        said.check(": 512 KiB as 1 block gives way to a larger one, other, <module> <string>:" in said.err, "how it grows")
-        said.check({"attribute": "; held by `log` in <module>", "list": "; held by `seen` in <module>"}[where] in said.err, "which object holds it")
-    said = python("EVERY, WHERE, STEPS = 1, None, 40" + LARGER, "--report", FOLDER / "lengths").ends(0)
-    said.check("grows by" not in said.err, "nothing grows")
+        result.check(f"grows by 512 KiB {often} step since step " in result.err, often)
+        result.check(": 512 KiB as 1 block gives way to a larger one, other, <module> <string>:" in result.err, "how it grows")
+        result.check({"attribute": "; held by `log` in <module>", "list": "; held by `seen` in <module>"}[where] in result.err, "which object holds it")
+    result = python("EVERY, WHERE, STEPS = 1, None, 40" + LARGER, "--report", FOLDER / "lengths").ends(0)
+    result.check("grows by" not in result.err, "nothing grows")
 
 
 def test_uneven():
     """A list that grows now and then."""
-    said = python("""
+    result = python("""
 model = torch.nn.Linear(256, 256).cuda()
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 kept = []
@@ -104,13 +104,13 @@ for step in range(60):
 """, "--report", FOLDER / "uneven").ends(0)
     steps = [step for step in range(58) if step * step % 7 < 2]
     mean = len(steps) * 1024 / (58 - steps[0])
-    said.check(f"grows by {mean:.1f} KiB a step on average since step 1: 1 MiB in {len(steps)} of 58 steps in 1 block, other, <module> <string>:" in said.err, "how often")
-    said.check("; held by `kept` in <module>" in said.err, "which object holds it")
+    result.check(f"grows by {mean:.1f} KiB a step on average since step 1: 1 MiB in {len(steps)} of 58 steps in 1 block, other, <module> <string>:" in result.err, "how often")
+    result.check("; held by `kept` in <module>" in result.err, "which object holds it")
 
 
 def test_works():
     """A hook of DDP starts works without a wait. PyTorch's watchdog lets go of what they hold, and does not look in the few milliseconds of this program."""
-    said = python("""
+    result = python("""
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
@@ -125,5 +125,5 @@ for step in range(12):
     optimizer.zero_grad()
 dist.destroy_process_group()
 """, "--ranks", 2, "--report", FOLDER / "works").ends(0)
-    said.check(re.search(r"grows by 512 KiB a step since step 1: 512 KiB in 1 block, sharding buffers, <module> <string>:12; "
-                         r"held by works of a process group, of which PyTorch's watchdog lets go every 100 ms$", said.err, re.M), "what holds it, and no rate")
+    result.check(re.search(r"grows by 512 KiB a step since step 1: 512 KiB in 1 block, sharding buffers, <module> <string>:12; "
+                         r"held by works of a process group, of which PyTorch's watchdog lets go every 100 ms$", result.err, re.M), "what holds it, and no rate")

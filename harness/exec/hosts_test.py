@@ -49,11 +49,11 @@ def torchrun(host, size, per_host, rank, name, *program):
 
 
 def peaks(*names):
-    found = {}
+    by_rank = {}
     for name in names:
         for rank in json.loads((FOLDER / name).read_text())["trials"][0]["program"]["ranks"]:
-            found[rank["rank"]] = [{**device, "device": 0} for device in rank["devices"]]
-    return found
+            by_rank[rank["rank"]] = [{**device, "device": 0} for device in rank["devices"]]
+    return by_rank
 
 
 def test_torchrun(two):
@@ -130,13 +130,13 @@ def test_mpirun(two):
     agent.chmod(0o755)
     mca = {"plm_rsh_agent": str(agent), "plm_ssh_agent": str(agent), "btl_tcp_if_include": "10.77.0.0/24", "oob_tcp_if_include": "10.77.0.0/24"}
     settings = {f"{of}_MCA_{name}": value for of in ("OMPI", "PRTE") for name, value in mca.items()}  # PRTE: from Open MPI 5 on
-    found = []
+    reports = []
     for name, where in ("here", two[:1]), ("over", two):
         placed = ",".join(f"{host.address('control')}:{2 // len(where)}" for host in where)
-        said = hosts.ends([two[0].start(MPIRUN, "-n", 2, "--host", placed, TIDEMARK, "run", "tp_buffer_reuse*", "--size", "smoke", "--schedule", "calibrated",
+        results = hosts.ends([two[0].start(MPIRUN, "-n", 2, "--host", placed, TIDEMARK, "run", "tp_buffer_reuse*", "--size", "smoke", "--schedule", "calibrated",
                                         "--out", FOLDER / name, **settings, NCCL_SOCKET_IFNAME="data")], 200)
-        check(said[0].returncode == 0, name, said)
-        found.append(json.loads((FOLDER / name / "report.json").read_text()))
-        del found[-1]["run"]  # when, where, how long
-    check(found[0]["trials"] and found[0] == found[1], "the same report", said)
+        check(results[0].returncode == 0, name, results)
+        reports.append(json.loads((FOLDER / name / "report.json").read_text()))
+        del reports[-1]["run"]  # when, where, how long
+    check(reports[0]["trials"] and reports[0] == reports[1], "the same report", results)
 

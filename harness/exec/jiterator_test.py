@@ -16,9 +16,9 @@ def test_own():
     """A program's kernel allocates what it returns, and nothing else."""
     for mode in "known", "shapes", "math":
         for type, bytes in ("torch.float64", 8), ("torch.float16", 4):
-            said = python(OWN.format(type=type), "--mode", mode).ends(0)
+            result = python(OWN.format(type=type), "--mode", mode).ends(0)
             name = {8: "torch.float64", 4: "torch.float32"}[bytes]
-            said.check(said.out == f"{name} torch.Size([1000, 700]) torch.Size([1000, 1]) {1000 * 700 * bytes + 2 * 1000 * 4}\n", said.out)
+            result.check(result.out == f"{name} torch.Size([1000, 700]) torch.Size([1000, 1]) {1000 * 700 * bytes + 2 * 1000 * 4}\n", result.out)
     unknown = OWN.format(type="torch.float32") + "print(bool(z.sum() > 1))"
     python(unknown, "--mode", "known").ends(0, "control flow depended on values that are not known")
 
@@ -48,8 +48,8 @@ print(torch.allclose(norm(c), c * c.conj()), torch.equal(times(x, n=3, really=Tr
 
 def test_numbers():
     """A program's kernels are compiled for the host, with PyTorch's types; those with anything else of CUDA's are refused by name."""
-    said = python(NUMBERS, "--mode", "math").ends(0)
-    said.check(said.out.count("True") == 20 and "False" not in said.out, said.out)
+    result = python(NUMBERS, "--mode", "math").ends(0)
+    result.check(result.out.count("True") == 20 and "False" not in result.out, result.out)
     device = "torch.cuda.jiterator._create_jit_fn('template <typename T> T mine(T x) { return __fadd_rn(x, threadIdx.x); }')(torch.ones(4, device='cuda'))"
     python(device, "--mode", "math").ends(1, "kernel mine of torch.cuda.jiterator has no numbers in mode math")
     captured = """mine = torch.cuda.jiterator._create_jit_fn('template <typename T> T mine(T x) { return x + 1; }')
@@ -72,5 +72,5 @@ x = torch.randn(50, dtype=torch.complex64)
 print(*(torch.allclose(getattr(torch, n)(x), getattr(torch, n)(x.cuda()).cpu()) for n in ('exp', 'tanh', 'sigmoid', 'abs')))
 a, b = torch.randint(1, 99, (50,)), torch.randint(1, 99, (50,))
 print(torch.equal(torch.gcd(a, b), torch.gcd(a.cuda(), b.cuda()).cpu()))"""
-    said = python(program, "--mode", "math").ends(0)
-    said.check(said.out.count("True") == len(names) + 4 + 1 and "False" not in said.out, said.out)
+    result = python(program, "--mode", "math").ends(0)
+    result.check(result.out.count("True") == len(names) + 4 + 1 and "False" not in result.out, result.out)

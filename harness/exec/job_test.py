@@ -89,10 +89,10 @@ def launch(launcher, folder):
     out = folder.with_suffix(".json")
     done = subprocess.run([*launcher, TIDEMARK, "exec", "--report", folder, "--out", out, "--", *PROGRAM, free_port()], env=alone(), capture_output=True,
                           text=True, timeout=200, check=False)
-    said = done.stdout + done.stderr
-    check(done.returncode == 0, f"exit code {done.returncode}", said)
-    check(done.stdout.replace("\r", "").splitlines() == ["sees 2"] * 2, "each rank sees as many GPUs as there are ranks", said)
-    check(done.stderr.count("peaks, MiB") == done.stderr.count("report: ") == 1, "one table", said)
+    output = done.stdout + done.stderr
+    check(done.returncode == 0, f"exit code {done.returncode}", output)
+    check(done.stdout.replace("\r", "").splitlines() == ["sees 2"] * 2, "each rank sees as many GPUs as there are ranks", output)
+    check(done.stderr.count("peaks, MiB") == done.stderr.count("report: ") == 1, "one table", output)
     check(" ".join(sorted(file.name for file in folder.iterdir())) == FILES, "one report, and nothing else", sorted(folder.iterdir()))
     figures = report_of(folder)
     check(figures == (0, [], {0: [MIB + 4096], 1: [2 * MIB + 4096]}) == report_of(out), "both ranks", figures)
@@ -126,9 +126,9 @@ def test_srun():
 def test_torchrun():
     """torchrun starts tidemark exec (--no-python), and not the other way round."""
     folder = FOLDER / "job"
-    said = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "TORCHELASTIC_RUN_ID": "none",
+    variables = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "TORCHELASTIC_RUN_ID": "none",
             "TORCHELASTIC_RESTART_COUNT": "0", **step(0, 1)}  # under srun
-    both = [Task({**said, "RANK": str(rank), "LOCAL_RANK": str(rank)}, "--report", folder, *allocate(1 + rank, "print(torch.cuda.device_count())")) for rank in range(2)]
+    both = [Task({**variables, "RANK": str(rank), "LOCAL_RANK": str(rank)}, "--report", folder, *allocate(1 + rank, "print(torch.cuda.device_count())")) for rank in range(2)]
     check([task.ends(0).out for task in both] == ["2\n"] * 2 and report_of(folder) == (0, [], {0: [MIB], 1: [2 * MIB]}), "both ranks", report_of(folder))
 
 
@@ -138,8 +138,8 @@ def test_order():
         folder = FOLDER / f"order{first}"
         waits = Task(step(last), "--report", folder, *allocate(last + 1, f"while not os.path.exists('{folder}/ranks/{first}/ended'): time.sleep(0.05)"))
         until((folder / "ranks" / str(last) / "alive").exists, "the other process has begun")
-        said = Task(step(first), "--report", folder, *allocate(first + 1)).ends(0)
-        check(said.err == "", "a process that leaves the report to another one prints nothing", said.err)
+        result = Task(step(first), "--report", folder, *allocate(first + 1)).ends(0)
+        check(result.err == "", "a process that leaves the report to another one prints nothing", result.err)
         waits.ends(0, "rank 0 ", "rank 1 ", "report: ")
         check(report_of(folder) == (0, [], {0: [MIB], 1: [2 * MIB]}), "both ranks")
     folder = FOLDER / "later"
@@ -152,8 +152,8 @@ def test_order():
     # Under two schedules, in two folders.
     folder = FOLDER / "schedules"
     both = [Task(step(rank), "--schedule", "instant,lagging", "--report", folder, *allocate(1)) for rank in range(2)]
-    said = "".join(task.ends(0).err for task in both)
-    check(said.count("schedule lagging:") == 1 and said.count("highest - lowest") == 1, "one bracket", said)
+    output = "".join(task.ends(0).err for task in both)
+    check(output.count("schedule lagging:") == 1 and output.count("highest - lowest") == 1, "one bracket", output)
     check([len(trial["program"]["ranks"]) for trial in json.loads((folder / "report.json").read_text())["trials"]] == [2, 2], "both ranks under both")
 
 
@@ -202,8 +202,8 @@ def test_killed():
     folder, out = FOLDER / "killed", FOLDER / "killed.json"
     task = Task(step(0), "--report", folder, "--out", out, *allocate(1, forever))
     check(task.running.stdout.readline() == "up\n", "the other process runs")
-    said = Task(step(1), "--report", folder, "--out", out, *allocate(2)).ends(0)
-    check(said.err == "" and not out.exists(), "the report is left to the other", said.err)
+    result = Task(step(1), "--report", folder, "--out", out, *allocate(2)).ends(0)
+    check(result.err == "" and not out.exists(), "the report is left to the other", result.err)
     time.sleep(1.5)
     task.running.kill()
     task.ends(-signal.SIGKILL)
@@ -212,11 +212,11 @@ def test_killed():
     def tidemark(*words):
         return subprocess.run([TIDEMARK, *words], capture_output=True, text=True, check=False, timeout=200)
 
-    said = tidemark("compare", folder, folder)
-    check(said.returncode == 2 and said.stderr.count("\n") == 1 and f"write it by tidemark report {folder}" in said.stderr, "one line says what to do", said.stderr)
-    said = tidemark("report", folder)
+    result = tidemark("compare", folder, folder)
+    check(result.returncode == 2 and result.stderr.count("\n") == 1 and f"write it by tidemark report {folder}" in result.stderr, "one line says what to do", result.stderr)
+    result = tidemark("report", folder)
     code, failures, peaks = report_of(folder)
-    check(said.returncode == 0 and (code, len(failures), peaks) == (0, 1, {0: [MIB], 1: [2 * MIB]}), "a report of the records", (failures, peaks))
+    check(result.returncode == 0 and (code, len(failures), peaks) == (0, 1, {0: [MIB], 1: [2 * MIB]}), "a report of the records", (failures, peaks))
     check("process 0 of the 2 that srun started had not ended" in failures[0] and not (folder / "ranks").exists(), "says what it lacks")
     page = (folder / "report.html").read_text(encoding="utf-8")
     check("had not ended" in page and tidemark("report", folder).returncode == 0 and (folder / "report.html").read_text(encoding="utf-8") == page, "as any other report")
@@ -226,8 +226,8 @@ def test_killed():
     time.sleep(1.5)
     task.running.kill()
     task.ends(-signal.SIGKILL)
-    said = tidemark("report", f"{out}.ranks", "--json")
-    check(said.returncode == 0 and [one["rank"] for one in json.loads(said.stdout)["trials"][0]["program"]["ranks"]] == [0], "its records are printed", said.stderr)
+    result = tidemark("report", f"{out}.ranks", "--json")
+    check(result.returncode == 0 and [one["rank"] for one in json.loads(result.stdout)["trials"][0]["program"]["ranks"]] == [0], "its records are printed", result.stderr)
 
 
 def test_two():
@@ -257,6 +257,6 @@ def test_two():
     check(sum(task.ends(0).err.count("peaks, MiB") for task in both) == 1, "one table")
     both = [Task(step(rank), "--out", FOLDER / "more.json", "--compare", FOLDER / "base.json", "--max-peak", "1MiB", *allocate(1 + rank)) for rank in range(2)]
     ended = [task.running.wait(200) for task in both]
-    said = "".join(task.running.stderr.read() for task in both)
+    output = "".join(task.running.stderr.read() for task in both)
     check(sorted(ended) == [0, 1], "the process that reports fails", ended)
-    check("FAIL --max-peak: rank 1 allocated 2,097,152 bytes" in said and "FAIL --compare: " in said and "unknown" not in said, "the verdicts that fail", said)
+    check("FAIL --max-peak: rank 1 allocated 2,097,152 bytes" in output and "FAIL --compare: " in output and "unknown" not in output, "the verdicts that fail", output)

@@ -4,11 +4,11 @@ import re
 from testing.said import FOLDER, MIB, python
 
 
-def alive(said, kind):
+def alive(result, kind):
     """Of what is alive at the highest peak: bytes of a kind, and its first lines."""
-    found = re.search(rf"^    {kind} +([\d,]+) bytes .*\n((?:         .*\n)+)", said.err[said.err.index("alive at the highest peak"):], re.M)
-    said.check(found, f"no {kind} are alive")
-    return int(found[1].replace(",", "")), found[2]
+    match = re.search(rf"^    {kind} +([\d,]+) bytes .*\n((?:         .*\n)+)", result.err[result.err.index("alive at the highest peak"):], re.M)
+    result.check(match, f"no {kind} are alive")
+    return int(match[1].replace(",", "")), match[2]
 
 
 def test_inner():
@@ -53,16 +53,16 @@ parameters = {name: value.detach() for name, value in other.named_parameters()}
 torch.func.grad(lambda own: torch.func.functional_call(other, own, (torch.ones(1, 512, device="cuda"),)).sum())(parameters)
 block = torch.empty(64 << 20, device="cuda")
 """
-    said = python(program, "--mode", "math", "--report", FOLDER / "inner").ends(0)
-    parameters, _ = alive(said, "parameters")
+    result = python(program, "--mode", "math", "--report", FOLDER / "inner").ends(0)
+    parameters, _ = alive(result, "parameters")
     # The plain weight; int8 and a scale a row; the embedding; the parameter that torch.func was given.
-    said.check(parameters == 4 * MIB + MIB + 4096 + 4 * MIB + MIB, f"{parameters} bytes of parameters")
+    result.check(parameters == 4 * MIB + MIB + 4096 + 4 * MIB + MIB, f"{parameters} bytes of parameters")
     # LBFGS keeps the last direction and gradient, and of all iterations but the first the direction and the change of the gradient. Three evaluations
     # a step (1.25 max_iter) are two iterations.
-    state, lines = alive(said, "optimizer state")
-    said.check(state // (4 * MIB) == 2 + 2 * 3, lines)
-    gradients, lines = alive(said, "gradients")
-    said.check(gradients == 4 * MIB + MIB + 8 * 1024, f"a dense gradient, and a sparse one of 1,024 rows and their indices: {lines}")
+    state, lines = alive(result, "optimizer state")
+    result.check(state // (4 * MIB) == 2 + 2 * 3, lines)
+    gradients, lines = alive(result, "gradients")
+    result.check(gradients == 4 * MIB + MIB + 8 * 1024, f"a dense gradient, and a sparse one of 1,024 rows and their indices: {lines}")
 
 
 def test_paths():
@@ -85,12 +85,12 @@ for _ in range(3):
     optimizer.step()
     optimizer.zero_grad()
 """
-    said = python(program, "--report", FOLDER / "paths").ends(0)
+    result = python(program, "--report", FOLDER / "paths").ends(0)
     for kind, count in ("parameters", "1 block"), ("optimizer state", "2 blocks"):
-        _, lines = alive(said, kind)
-        said.check(f"in {count}, features.*, " in lines and f"in {count}, head, " in lines and lines.count("\n") == 2, f"{kind}: {lines}")
-    _, lines = alive(said, "activations")
-    said.check("in 1 block, features.*, forward" in lines, f"the modules that ran: {lines}")
+        _, lines = alive(result, kind)
+        result.check(f"in {count}, features.*, " in lines and f"in {count}, head, " in lines and lines.count("\n") == 2, f"{kind}: {lines}")
+    _, lines = alive(result, "activations")
+    result.check("in 1 block, features.*, forward" in lines, f"the modules that ran: {lines}")
 
 
 def test_hooks():
@@ -107,9 +107,9 @@ for parameter in model.parameters():
 for _ in range(3):
     model(torch.ones(8, 4096, device="cuda")).sum().backward()
 """
-    said = python(program, "--report", FOLDER / "hooks").ends(0, "held without need: nothing was found")
-    temporaries, lines = alive(said, "optimizer temporaries")
-    said.check(temporaries == 128 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
+    result = python(program, "--report", FOLDER / "hooks").ends(0, "held without need: nothing was found")
+    temporaries, lines = alive(result, "optimizer temporaries")
+    result.check(temporaries == 128 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
 
 
 def test_functions():
@@ -131,13 +131,13 @@ x = torch.ones(1 << 20, device="cuda", requires_grad=True)
 loss = Squares.apply(x)
 loss.backward()
 """
-    said = python(program, "--report", FOLDER / "functions").ends(0, "activations that outlive the backward, when a backward has ended: 4 of ")
-    activations, lines = alive(said, "activations")
-    said.check(activations == 4 * MIB + 4 and "outside modules, forward <string>:6" in lines, f"the slope and the loss: {lines}")
-    found, lines = alive(said, "backward")
-    said.check(found == 64 * MIB and "backward <string>:13 (SquaresBackward)" in lines, f"what the backward makes: {lines}")
-    gradients, lines = alive(said, "gradients")
-    said.check(gradients == 4 * MIB and "backward <string>:12 (SquaresBackward)" in lines, f"the product becomes the gradient: {lines}")
+    result = python(program, "--report", FOLDER / "functions").ends(0, "activations that outlive the backward, when a backward has ended: 4 of ")
+    activations, lines = alive(result, "activations")
+    result.check(activations == 4 * MIB + 4 and "outside modules, forward <string>:6" in lines, f"the slope and the loss: {lines}")
+    backward_bytes, lines = alive(result, "backward")
+    result.check(backward_bytes == 64 * MIB and "backward <string>:13 (SquaresBackward)" in lines, f"what the backward makes: {lines}")
+    gradients, lines = alive(result, "gradients")
+    result.check(gradients == 4 * MIB and "backward <string>:12 (SquaresBackward)" in lines, f"the product becomes the gradient: {lines}")
 
 
 def test_nested():
@@ -168,12 +168,12 @@ with torch.enable_grad():
     kept = [Outer.apply(x), Inner.apply(x), plain(x)]
 block = torch.empty(64 << 20, device="cuda")
 """
-    said = python(program, "--report", FOLDER / "nested").ends(0)
-    activations, lines = alive(said, "activations")
-    said.check(activations == 8 * MIB + 4 + 4 + 4 * MIB and "8,388,608 in 1 block, outside modules, forward <string>:15" in lines,
+    result = python(program, "--report", FOLDER / "nested").ends(0)
+    activations, lines = alive(result, "activations")
+    result.check(activations == 8 * MIB + 4 + 4 + 4 * MIB and "8,388,608 in 1 block, outside modules, forward <string>:15" in lines,
                f"the outer one's tensor, the inner one's, and the results: {lines}")
-    _, lines = alive(said, "other")
-    said.check("12,582,912 in 1 block, plain <string>:22" in lines, lines)
+    _, lines = alive(result, "other")
+    result.check("12,582,912 in 1 block, plain <string>:22" in lines, lines)
 
 
 def test_workspaces():
@@ -184,11 +184,11 @@ for _ in range(2):
     torch.nn.functional.linear(x, weight, bias).square().sum().backward()
     weight.grad = bias.grad = x.grad = None
 """
-    said = python(program, "--report", FOLDER / "workspaces").ends(0)
-    workspaces, lines = alive(said, "cuBLAS workspaces")
-    said.check(workspaces // (32 * MIB) in (1, 2) and workspaces % (32 * MIB) in (0, MIB), f"of the backward, and of the forward: {lines}")
-    found, lines = alive(said, "backward")
-    said.check(found < 32 * MIB, f"no workspace: {lines}")
+    result = python(program, "--report", FOLDER / "workspaces").ends(0)
+    workspaces, lines = alive(result, "cuBLAS workspaces")
+    result.check(workspaces // (32 * MIB) in (1, 2) and workspaces % (32 * MIB) in (0, MIB), f"of the backward, and of the forward: {lines}")
+    backward_bytes, lines = alive(result, "backward")
+    result.check(backward_bytes < 32 * MIB, f"no workspace: {lines}")
 
 
 def test_second():
@@ -200,18 +200,18 @@ from torch.utils.checkpoint import checkpoint
 model = nn.Sequential(nn.Linear(1024, 1024, bias=False), nn.Tanh(), nn.Linear(1024, 1024, bias=False)).cuda()
 x = torch.ones(2048, 1024, device="cuda", requires_grad=True)
 """
-    said = python(begin + """
+    result = python(begin + """
 gradient, = torch.autograd.grad(model(x).sum(), x, create_graph=True)
 gradient.square().sum().backward()
 """, "--report", FOLDER / "second").ends(0)
-    _, lines = alive(said, "backward")
-    said.check("*, <module> <string>:8 (TanhBackwardBackward0)" in lines, lines)
-    said = python(begin + """
+    _, lines = alive(result, "backward")
+    result.check("*, <module> <string>:8 (TanhBackwardBackward0)" in lines, lines)
+    result = python(begin + """
 for _ in range(2):
     checkpoint(model, x, use_reentrant=True).sum().backward()
 """, "--report", FOLDER / "reentrant").ends(0)
-    _, lines = alive(said, "gradients")
-    said.check("*, <module> <string>:9 (MmBackward0)" in lines, lines)
+    _, lines = alive(result, "gradients")
+    result.check("*, <module> <string>:9 (MmBackward0)" in lines, lines)
     python(begin + """
 torch.func.grad(torch.sum)(torch.ones(1))  # the first call leaves a cycle of references
 inputs = {name: one.detach() for name, one in model.named_parameters()}
@@ -237,10 +237,10 @@ with torch.no_grad():
     model(x)
 block = torch.empty(64 << 20, device="cuda")
 """
-    said = python(program, "--report", FOLDER / "moves").ends(0)
-    parameters, lines = alive(said, "parameters")
-    said.check(parameters == 5 * 4 * MIB and "8,388,608 in 2 blocks, *, bring <string>:7" in lines, f"{parameters} bytes: {lines}")
-    said.check(re.search(r"^alive at the program's end, .* parameters 20,971,520", said.err, re.M), "all variables")
+    result = python(program, "--report", FOLDER / "moves").ends(0)
+    parameters, lines = alive(result, "parameters")
+    result.check(parameters == 5 * 4 * MIB and "8,388,608 in 2 blocks, *, bring <string>:7" in lines, f"{parameters} bytes: {lines}")
+    result.check(re.search(r"^alive at the program's end, .* parameters 20,971,520", result.err, re.M), "all variables")
 
 
 def test_copies():
@@ -269,11 +269,11 @@ with torch.no_grad():
     model(torch.ones(8, 1024, device="cuda"))
 block = torch.empty(64 << 20, device="cuda")
 """
-    said = python(program, "--report", FOLDER / "copies").ends(0)
+    result = python(program, "--report", FOLDER / "copies").ends(0)
     for kind, of_script in ("parameters", 2 * 8 * 4), ("buffers", 2 * 8 * 4 + 8):
-        size, lines = alive(said, kind)
-        said.check(size == 4 * 8 * MIB + of_script, f"{kind}: {size} bytes: {lines}")
-        said.check(re.search(rf"^alive at the program's end, .*[( ]{kind} {size:,}[,)]", said.err, re.M), "all variables")
+        size, lines = alive(result, kind)
+        result.check(size == 4 * 8 * MIB + of_script, f"{kind}: {size} bytes: {lines}")
+        result.check(re.search(rf"^alive at the program's end, .*[( ]{kind} {size:,}[,)]", result.err, re.M), "all variables")
 
 
 def test_swaps():
@@ -291,10 +291,10 @@ model(x.double()).sum().backward()
 optimizer.step()
 block = torch.empty(64 << 20, device="cuda")
 """
-    said = python(program, "--report", FOLDER / "swaps").ends(0)
+    result = python(program, "--report", FOLDER / "swaps").ends(0)
     for kind in "parameters", "gradients":
-        size, lines = alive(said, kind)
-        said.check(size == 8 * MIB, f"{kind}: {size} bytes: {lines}")
+        size, lines = alive(result, kind)
+        result.check(size == 8 * MIB, f"{kind}: {size} bytes: {lines}")
 
 
 def test_hooks_of_backward():
@@ -324,10 +324,10 @@ loss.backward()
 dist.destroy_process_group()
 """
     for name, wraps, least in ("fsdp", fsdp, 2 * MIB), ("ddp", ddp, MIB):
-        said = python(begin + wraps + end, "--ranks", 2, "--report", FOLDER / name).ends(0)
-        size, lines = alive(said, "sharding buffers")
+        result = python(begin + wraps + end, "--ranks", 2, "--report", FOLDER / name).ends(0)
+        size, lines = alive(result, "sharding buffers")
         line = (begin + wraps + end).split("\n").index("loss.backward()") + 2
-        said.check(size > least and f"<module> <string>:{line}" in lines and ".py:" not in lines, f"{size} bytes: {lines}")
+        result.check(size > least and f"<module> <string>:{line}" in lines and ".py:" not in lines, f"{size} bytes: {lines}")
 
 
 def test_gathered_state():
@@ -345,10 +345,10 @@ state = get_model_state_dict(model, options=StateDictOptions(full_state_dict=Tru
 block = torch.empty(1 << 20, device="cuda")
 dist.destroy_process_group()
 """
-    said = python(program, "--ranks", 2, "--report", FOLDER / "state").ends(0)
-    _, lines = alive(said, "sharding buffers")
+    result = python(program, "--ranks", 2, "--report", FOLDER / "state").ends(0)
+    _, lines = alive(result, "sharding buffers")
     line = next(number for number, text in enumerate(program.split("\n"), 2) if "state = " in text)
-    said.check(f"{2 * (512 * 512 + 512) * 4:,} in 4 blocks, outside modules, <module> <string>:{line}" in lines, lines)
+    result.check(f"{2 * (512 * 512 + 512) * 4:,} in 4 blocks, outside modules, <module> <string>:{line}" in lines, lines)
 
 
 def test_threads():
@@ -378,7 +378,7 @@ with ThreadPoolExecutor(1) as workers:
     out = workers.submit(nn.Linear(512, 512).cuda(), x).result()
 """
     for name, program, line in ("replicas", replicas, "model(x)"), ("own", own, "# here"), ("pool", pool, None):
-        said = python(begin + program, "--devices", 2, "--report", FOLDER / name).ends(0)
-        _, lines = alive(said, "activations")
+        result = python(begin + program, "--devices", 2, "--report", FOLDER / name).ends(0)
+        _, lines = alive(result, "activations")
         number = next((number for number, text in enumerate((begin + program).split("\n"), 2) if line and line in text), None)
-        said.check(f"<module> <string>:{number}" in lines if line else "<string>" not in lines, f"{name}: {lines}")
+        result.check(f"<module> <string>:{number}" in lines if line else "<string>" not in lines, f"{name}: {lines}")

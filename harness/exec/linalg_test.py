@@ -11,7 +11,7 @@ WARNING = "cuSOLVER's workspaces are modelled"
 
 def test_half():
     """In half precision: transforms of Fourier, which the CPU has in float alone, and numbers that are never 0."""
-    said = python("""
+    result = python("""
 x = torch.randn(4, 8, device="cuda", dtype=torch.complex64).to(torch.complex32)
 real = torch.randn(4, 8, device="cuda").half()
 for of_half, of_float in ((torch.fft.fft(x), torch.fft.fft(x.to(torch.complex64))), (torch.fft.ifft(x), torch.fft.ifft(x.to(torch.complex64))),
@@ -20,7 +20,7 @@ for of_half, of_float in ((torch.fft.fft(x), torch.fft.fft(x.to(torch.complex64)
 torch.manual_seed(2)  # the CPU's numbers have three zeros
 drawn = torch.empty(50_000_000, device="cuda", dtype=torch.half).exponential_()
 print("zeros", (drawn == 0).sum().item(), "mean", round(drawn.float().mean().item(), 2))""", "--mode", "math").ends(0)
-    said.check(said.out == "zeros 0 mean 1.0\n", "no zeros")
+    result.check(result.out == "zeros 0 mean 1.0\n", "no zeros")
 
 
 def test_nested():
@@ -32,16 +32,16 @@ with torch.no_grad():
     print(tuple(encoder(torch.randn(2, 10, 512, device="cuda"), src_key_padding_mask=padding).shape))"""
     peaks = set()
     for mode in ("known", "math"):
-        said = python(encoder, "--mode", mode).ends(0)
-        said.check(said.out == "(2, 10, 512)\n", "the shape of the output")
-        peaks.add(re.search(r"process \d+ +(.*)", said.err)[1])
-    said.check(len(peaks) == 1, f"the peaks: {peaks}")
+        result = python(encoder, "--mode", mode).ends(0)
+        result.check(result.out == "(2, 10, 512)\n", "the shape of the output")
+        peaks.add(re.search(r"process \d+ +(.*)", result.err)[1])
+    result.check(len(peaks) == 1, f"the peaks: {peaks}")
     numbers = Said("--mode", "math", "--", sys.executable, HERE / "nested_numbers.py").ends(0)
     numbers.check(numbers.out == "63 compared, 0 differ\n", numbers.out)
     numbers = Said("--mode", "known", "--", sys.executable, HERE / "nested_numbers.py").ends(0)  # flash attention leaves a state without dropout unknown
     numbers.check(numbers.out == "attention torch.float16 differ\n63 compared, 1 differ\n", numbers.out)
     for mode in ("known", "math"):
-        said = python("""
+        result = python("""
 from torch.nn import functional as F
 x = torch.nested.nested_tensor([torch.randn(5, 64), torch.randn(9, 64)], layout=torch.jagged, device="cuda", requires_grad=True)
 heads = x.unflatten(-1, (4, 16)).transpose(1, 2)
@@ -51,47 +51,47 @@ for part, gradient in zip(x.detach().unbind(), x.grad.unbind()):
     heads = alone.view(1, -1, 4, 16).transpose(1, 2)
     F.scaled_dot_product_attention(heads, heads, heads).square().sum().backward()
     print(torch.allclose(gradient, alone.grad, rtol=1e-5, atol=1e-5))""", "--mode", mode).ends(0)
-        said.check(said.out == "True\nTrue\n", "the gradients")
+        result.check(result.out == "True\nTrue\n", "the gradients")
 
 
 def test_dense():
     """Every operator of torch.linalg on matrices at random, of every type, as on the CPU."""
-    said = Said("--mode", "math", "--", sys.executable, HERE / "linalg_numbers.py", 12).ends(0)
-    found = re.search(r"(\d+) compared, (\d+) differ, (\d+) refused by both", said.out)
-    said.check(found and int(found[1]) == 12 * 39 and found[2] == "0" and int(found[3]) < 40, said.out[-600:])
+    result = Said("--mode", "math", "--", sys.executable, HERE / "linalg_numbers.py", 12).ends(0)
+    match = re.search(r"(\d+) compared, (\d+) differ, (\d+) refused by both", result.out)
+    result.check(match and int(match[1]) == 12 * 39 and match[2] == "0" and int(match[3]) < 40, result.out[-600:])
 
 
 def test_modes():
     """Optimizers that decompose have one peak in all modes; what failed is said in math as on a GPU, and nothing is said of what is not computed."""
     peaks = {}
     for mode in ("shapes", "known", "math"):
-        said = Said("--mode", mode, "--schedule", "instant", "--", sys.executable, HERE / "second_order.py").ends(0)
-        peaks[mode] = re.search(r"process \d+ +(.*)", said.err)[1]
-    said.check(len(set(peaks.values())) == 1, str(peaks))
+        result = Said("--mode", mode, "--schedule", "instant", "--", sys.executable, HERE / "second_order.py").ends(0)
+        peaks[mode] = re.search(r"process \d+ +(.*)", result.err)[1]
+    result.check(len(set(peaks.values())) == 1, str(peaks))
     fails = "torch.linalg.cholesky(-torch.eye(3, device='cuda'))"
     python(fails, "--mode", "math").ends(1, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite")
-    said = python("x = torch.randn(300, 300, device='cuda')\ntorch.linalg.cholesky(x)\ntorch.linalg.svd(x)\ntorch.linalg.solve(x, x)", "--mode", "known").ends(0)
-    said.check("control flow" not in said.err and "_linalg_check_errors" in said.err, "no branch of the program's")
+    result = python("x = torch.randn(300, 300, device='cuda')\ntorch.linalg.cholesky(x)\ntorch.linalg.svd(x)\ntorch.linalg.solve(x, x)", "--mode", "known").ends(0)
+    result.check("control flow" not in result.err and "_linalg_check_errors" in result.err, "no branch of the program's")
 
 
 def test_workspaces():
     """Modelled where no call of an H100 had these sizes, or the GPU is another."""
     for gpu, size, kind, modelled in (("h100-80g", 128, "float64", False), ("h100-80g", 129, "float32", True), ("h100-80g", 128, "complex64", True),
                                       ("a100-80g", 128, "float32", True)):
-        said = python(f"torch.linalg.qr(torch.randn({size}, {size}, device='cuda', dtype=torch.{kind}))", "--gpu", gpu).ends(0)
-        said.check((WARNING in said.err) == modelled, f"{gpu}, {size}, {kind}")
+        result = python(f"torch.linalg.qr(torch.randn({size}, {size}, device='cuda', dtype=torch.{kind}))", "--gpu", gpu).ends(0)
+        result.check((WARNING in result.err) == modelled, f"{gpu}, {size}, {kind}")
 
 
 def test_sparse():
     """Sparse tensors at random, and SparseAdam, as on the CPU; in known also what is made of known values. What is not computed is refused by name."""
     for mode in ("math", "known"):
-        said = Said("--mode", mode, "--", sys.executable, HERE / "sparse_numbers.py", 2).ends(0)
-        said.check("54 compared, 0 differ" in said.out, said.out[-600:])
+        result = Said("--mode", mode, "--", sys.executable, HERE / "sparse_numbers.py", 2).ends(0)
+        result.check("54 compared, 0 differ" in result.out, result.out[-600:])
     python("x = torch.eye(3, device='cuda').to_sparse()\ntorch.sparse.softmax(x, 1)", "--mode", "math").ends(1, "no numbers for this operator")
     train = ("net = torch.nn.Embedding(50000, 64, sparse=True, device='cuda')\noptimizer = torch.optim.SparseAdam(net.parameters())\n"
              "for step in range(3):\n    net(torch.randint(50000, (16, 128)).cuda()).square().sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()")
     peaks = [re.search(r"process \d+ +(.*)", python("torch.manual_seed(0)\n" + train, "--mode", mode).ends(0).err)[1] for mode in ("known", "math")]
-    said.check(peaks[0] == peaks[1], f"the indices are known, the values are not: {peaks}")
+    result.check(peaks[0] == peaks[1], f"the indices are known, the values are not: {peaks}")
 
 
 ASKED = """import json, sys
@@ -117,8 +117,8 @@ def test_asked():
     with lzma.open(measured / "h100-80g" / "asked.jsonl.xz", "rt") as file:
         rows = [row for row in map(json.loads, file) if row["catalogue"] == "sparse" and "@" in row.get("operator", "") and row["operator"] != "csr @ csr" and "asked" in row]
     (FOLDER / "rows").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    said = python(f"import sys\nsys.argv = ['', {str(FOLDER / 'rows')!r}]\nsys.path.append({str(measured)!r})\n" + ASKED, "--gpu", "h100-80g", "--mode", "shapes").ends(0)
-    said.check(said.out.split().count("True") == len(rows) == 396, f"{said.out.split().count('True')} of {len(rows)}")
+    result = python(f"import sys\nsys.argv = ['', {str(FOLDER / 'rows')!r}]\nsys.path.append({str(measured)!r})\n" + ASKED, "--gpu", "h100-80g", "--mode", "shapes").ends(0)
+    result.check(result.out.split().count("True") == len(rows) == 396, f"{result.out.split().count('True')} of {len(rows)}")
 
 
 PRODUCTS = """import json, sys
@@ -150,8 +150,8 @@ def test_products():
     (FOLDER / "rows").write_text("".join(json.dumps(row) + "\n" for row in few))
     text = f"import sys\nsys.argv = ['', {str(FOLDER / 'rows')!r}]\nsys.path.append({str(measured)!r})\n" + PRODUCTS
     for mode in "math", "known":
-        said = python(text, "--gpu", "h100-80g", "--mode", mode).ends(0, "cuSPARSE's workspaces are modelled")
-        said.check(said.out.split().count("True") == 3 * len(few) == 54, said.out)
+        result = python(text, "--gpu", "h100-80g", "--mode", mode).ends(0, "cuSPARSE's workspaces are modelled")
+        result.check(result.out.split().count("True") == 3 * len(few) == 54, result.out)
     unknown = "x = torch.randn(2000, 2000, device='cuda').relu().to_sparse_csr()\nx @ x"
     python(unknown, "--sizes", "1%").ends(1, "depends on")
     python("x = torch.eye(3).to_sparse().cuda()\ntorch.sparse.mm(x, x)", "--mode", "shapes").ends(1, "aten::_sparse_sparse_matmul depends on values")
@@ -209,10 +209,10 @@ for m, n, k in (256, 128, 512), (200, 400, 256), (64, 256, 384), (512, 512, 512)
 
 def test_blocks():
     """Products with scales by block: MXFP8, NVFP4, and scales in float for blocks of 1 x 128 and 128 x 128."""
-    said = python("torch.manual_seed(0)" + BLOCKS, "--gpu", "b200-180g", "--mode", "math").ends(0)
-    said.check(said.out.split() == ["True", "True"], said.out)
-    said = python("torch.manual_seed(0)" + OF_128, "--gpu", "h100-80g", "--mode", "math").ends(0)
-    said.check(said.out.split() == ["True"] * 24, said.out)
+    result = python("torch.manual_seed(0)" + BLOCKS, "--gpu", "b200-180g", "--mode", "math").ends(0)
+    result.check(result.out.split() == ["True", "True"], result.out)
+    result = python("torch.manual_seed(0)" + OF_128, "--gpu", "h100-80g", "--mode", "math").ends(0)
+    result.check(result.out.split() == ["True"] * 24, result.out)
 
 
 GROUPS = """
@@ -249,5 +249,5 @@ print("gradients", all(torch.allclose(*pair, rtol=.02, atol=.5) for pair in zip(
 
 def test_groups():
     """Products of groups of matrices, which experts use, with scales of rows and without."""
-    said = python(GROUPS, "--gpu", "h100-80g", "--mode", "math").ends(0)
-    said.check(said.out.count("True") == 9 and "False" not in said.out, said.out)
+    result = python(GROUPS, "--gpu", "h100-80g", "--mode", "math").ends(0)
+    result.check(result.out.count("True") == 9 and "False" not in result.out, result.out)

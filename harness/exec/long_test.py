@@ -23,28 +23,28 @@ SNAPSHOT = 40 * MIB
 
 def ends_as_it_begins(kind, *flags):
     for attempt in range(1, ATTEMPTS + 1):
-        said, first, last = keeps_nothing(kind, flags, FOLDER / "_".join(map(str, (kind, *flags, attempt))))
+        result, first, last = keeps_nothing(kind, flags, FOLDER / "_".join(map(str, (kind, *flags, attempt))))
         if last < RATIO * first:
             return
-    said.check(False, f"{kind}: the last hundred steps cost {last} CPU seconds, the second hundred {first}, and more in {ATTEMPTS} attempts of {ATTEMPTS}")
+    result.check(False, f"{kind}: the last hundred steps cost {last} CPU seconds, the second hundred {first}, and more in {ATTEMPTS} attempts of {ATTEMPTS}")
 
 
 def keeps_nothing(kind, flags, report):
     """Runs once and checks the memory. Returns the run, and the CPU seconds of its second hundred steps and of its last."""
     # PyTorch's flight recorder keeps 2,000 collectives.
-    said = Said(*flags, "--report", report, "--", sys.executable, HERE / "long.py", kind, TORCH_FR_BUFFER_SIZE="0", TORCH_NCCL_TRACE_BUFFER_SIZE="0").ends(0)
-    found = re.search(r"seconds (\S+) (\S+) growth (-?\d+) in use (-?\d+)", said.out)
-    said.check(found, "the program says what it took")
-    first, last, growth, in_use = float(found[1]), float(found[2]), int(found[3]), int(found[4])
+    result = Said(*flags, "--report", report, "--", sys.executable, HERE / "long.py", kind, TORCH_FR_BUFFER_SIZE="0", TORCH_NCCL_TRACE_BUFFER_SIZE="0").ends(0)
+    match = re.search(r"seconds (\S+) (\S+) growth (-?\d+) in use (-?\d+)", result.out)
+    result.check(match, "the program says what it took")
+    first, last, growth, in_use = float(match[1]), float(match[2]), int(match[3]), int(match[4])
     print(f"{kind} {' '.join(map(str, flags))}: {first:.2f} s, {last:.2f} s in the end, {growth / MIB:.1f} MiB more, {in_use:,} bytes of malloc")
-    said.check(growth < GROWTH.get(kind, 4 * MIB), f"{kind}: {growth} bytes more after {STEPS - 200} steps")
-    said.check(in_use < IN_USE, f"{kind}: {in_use} bytes more are in use after {STEPS - 200} steps: something has an entry for each step")
+    result.check(growth < GROWTH.get(kind, 4 * MIB), f"{kind}: {growth} bytes more after {STEPS - 200} steps")
+    result.check(in_use < IN_USE, f"{kind}: {in_use} bytes more are in use after {STEPS - 200} steps: something has an entry for each step")
     if kind == "leak":
-        begins = re.search(r"leaks from (\d+)", said.out)[1]
-        said.check(f"a step since step {begins}: " in said.err, f"grows since step {begins}")
+        begins = re.search(r"leaks from (\d+)", result.out)[1]
+        result.check(f"a step since step {begins}: " in result.err, f"grows since step {begins}")
     size = max(file.stat().st_size for file in report.glob("*.pickle"))
-    said.check(size < (SNAPSHOT if kind in GROWTH else MIB), f"{kind}: a snapshot has {size} bytes")
-    return said, first, last
+    result.check(size < (SNAPSHOT if kind in GROWTH else MIB), f"{kind}: a snapshot has {size} bytes")
+    return result, first, last
 
 
 def test_long():

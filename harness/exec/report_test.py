@@ -36,9 +36,9 @@ def test_compare():
     python("", "--threshold", "memory=0").refuses("--threshold needs --compare")
 
 
-def changes(said):
+def changes(result):
     """How the peak of active changed, in bytes, and the lines that say it: bytes and what."""
-    text = said.err[said.err.index("peak of active under"):]
+    text = result.err[result.err.index("peak of active under"):]
     text = text[:text.index("report: ")]
     total = re.search(r"([+-][\d,]+) bytes:", text.splitlines()[0])[1]
     return int(total.replace(",", "")), [(int(size.replace(",", "")), what) for size, what in re.findall(r"^ +([+-][\d,]+)  (.*)$", text, re.M)]
@@ -49,18 +49,18 @@ def test_batch():
     two, three = FOLDER / "two", FOLDER / "three"
     gpt = [sys.executable, HERE / "gpt.py"]
     Said("--report", two, "--", *gpt, 2).ends(0)
-    said = Said("--report", three, "--compare", two, "--", *gpt, 3).ends(1)
-    cause, grown = said.err.index("The runs were made differently (1)"), said.err.index("peak of active under calibrated: ")
-    said.check(cause < grown and "gpt.py 3\n" in said.err[cause:grown], "the arguments before what grew")
-    total, rows = changes(said)
-    said.check(total > 0 and sum(size for size, _ in rows) == total, "the sum of the lines")
+    result = Said("--report", three, "--compare", two, "--", *gpt, 3).ends(1)
+    cause, grown = result.err.index("The runs were made differently (1)"), result.err.index("peak of active under calibrated: ")
+    result.check(cause < grown and "gpt.py 3\n" in result.err[cause:grown], "the arguments before what grew")
+    total, rows = changes(result)
+    result.check(total > 0 and sum(size for size, _ in rows) == total, "the sum of the lines")
     logits = 4 * 1024 * 50304  # of one sequence in fp32: their logarithms, and what two nodes make of them
     loss = next(number for number, line in enumerate((HERE / "gpt.py").read_text().splitlines(), 1) if "cross_entropy" in line)
     for size, what in rows[:3]:
-        said.check(size == logits and what.startswith(("activations, outside modules, <module> gpt.py:", "backward, <module> gpt.py:")) and
+        result.check(size == logits and what.startswith(("activations, outside modules, <module> gpt.py:", "backward, <module> gpt.py:")) and
                    f"gpt.py:{loss}" in what, "the loss before all else")
     lines = [size for size, what in rows if " more line" not in what]
-    said.check(lines == sorted(lines, key=abs, reverse=True) and len(lines) > 5, "by bytes")
+    result.check(lines == sorted(lines, key=abs, reverse=True) and len(lines) > 5, "by bytes")
 
 
 def test_report():
@@ -79,44 +79,44 @@ for step in range(3):
     optimizer.step()
     optimizer.zero_grad()
 """
-    said = python(program, "--ranks", 2, "--report", folder).ends(
+    result = python(program, "--ranks", 2, "--report", folder).ends(
         0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all parts: tidemark snapshot show")
     files = "junit.xml memory.json.gz rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
-    said.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot and a trace a rank")
+    result.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot and a trace a rank")
     trace = json.loads(gzip.decompress((folder / "rank1.trace.json.gz").read_bytes()))
     names = [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]
-    said.check([names.count(name) for name in ("forward", "loss", "backward", "optimizer", "aten::addmm")] == [1, 1, 1, 1, 6], "the last step alone, six linear layers")
+    result.check([names.count(name) for name in ("forward", "loss", "backward", "optimizer", "aten::addmm")] == [1, 1, 1, 1, 6], "the last step alone, six linear layers")
     shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
     page = (folder / "report.html").read_text(encoding="utf-8")
-    said.check("Memory over time" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
+    result.check("Memory over time" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
     device, = json.loads(shown.stdout)["devices"]
     kinds = {}
     for part in device["parts"]:
         kinds[part["kind"]] = kinds.get(part["kind"], 0) + part["bytes"]
     parameters = 4 * 3 * (2 * 256 * 1024 + 1024 + 256)
-    said.check(sum(kinds.values()) == device["peak"]["active"], "the parts sum to the peak")
-    said.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
+    result.check(sum(kinds.values()) == device["peak"]["active"], "the parts sum to the peak")
+    result.check(kinds["parameters"] == parameters and kinds["optimizer state"] == 2 * parameters, f"parameters and Adam's two moments: {kinds}")
     phases = {(phase["step"], phase["name"]): phase["peak"]["active"] for phase in device["phases"]}
-    said.check(list(phases) == [(step, name) for step in (1, 2, 3) for name in ("forward", "loss", "backward", "optimizer")], f"of each step: {phases}")
-    said.check(phases[3, "backward"] == device["peak"]["active"] > phases[1, "forward"], f"the highest is in the last backward: {phases}")
+    result.check(list(phases) == [(step, name) for step in (1, 2, 3) for name in ("forward", "loss", "backward", "optimizer")], f"of each step: {phases}")
+    result.check(phases[3, "backward"] == device["peak"]["active"] > phases[1, "forward"], f"the highest is in the last backward: {phases}")
     streams, activations, buffers, gathered = device["wastes"]
-    said.check(activations["bytes"] == 4 * (512 * 256 + 1), f"the program keeps the last block's output and the loss over the optimizer's step: {activations}")
-    said.check(streams["bytes"] == buffers["bytes"] == gathered["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
+    result.check(activations["bytes"] == 4 * (512 * 256 + 1), f"the program keeps the last block's output and the loss over the optimizer's step: {activations}")
+    result.check(streams["bytes"] == buffers["bytes"] == gathered["bytes"] == 0, f"no other stream, no sharding: {device['wastes']}")
     names = {(part["module"], part["site"]) for part in device["parts"] if part["kind"] in ("gradients", "backward")}
-    said.check(not any("tidemark" in part["site"] for part in device["parts"]), f"no line is of tidemark: {device['parts']}")
-    said.check({("*.2", "<module> <string>:9 (AddmmBackward0)"), ("*.1", "<module> <string>:9 (ReluBackward0)")} <= names, f"nodes and modules of the backward: {names}")
+    result.check(not any("tidemark" in part["site"] for part in device["parts"]), f"no line is of tidemark: {device['parts']}")
+    result.check({("*.2", "<module> <string>:9 (AddmmBackward0)"), ("*.1", "<module> <string>:9 (ReluBackward0)")} <= names, f"nodes and modules of the backward: {names}")
     # Of the main thread's handle and the autograd thread's, on a Hopper GPU; and cuBLASLt's, for the products with a bias.
-    said.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20) + (1 << 20), f"the workspaces: {kinds}")
+    result.check(kinds["cuBLAS workspaces"] == 2 * (32 << 20) + (1 << 20), f"the workspaces: {kinds}")
     # The highest moment is in the last backward, after the output's gradient: all that forward kept is still there.
-    said.check(kinds["activations"] == 4 * (512 * 3 * (1024 + 256) + 1), f"outputs of both layers of three blocks, and the loss: {kinds}")
+    result.check(kinds["activations"] == 4 * (512 * 3 * (1024 + 256) + 1), f"outputs of both layers of three blocks, and the loss: {kinds}")
     python("", "--report", folder).refuses("--report", "is not an empty folder")
     python("", "--report", "/proc/none").refuses("--report", "is not an empty folder and cannot be created")
 
 
 def test_lacks():
     """Out of memory: what the device and the allocator had at that moment, also on the first allocation."""
-    said = python("torch.empty(5 << 30, dtype=torch.uint8, device='cuda')", "--capacity", "4GiB", "--report", FOLDER / "first").ends(1)
-    said.check("<module> <string>:2 wanted 5,368,709,120 bytes and the device had 4,294,967,296 free; at least 1,073,741,824 bytes are lacking\n" in said.err, "on the first allocation")
+    result = python("torch.empty(5 << 30, dtype=torch.uint8, device='cuda')", "--capacity", "4GiB", "--report", FOLDER / "first").ends(1)
+    result.check("<module> <string>:2 wanted 5,368,709,120 bytes and the device had 4,294,967,296 free; at least 1,073,741,824 bytes are lacking\n" in result.err, "on the first allocation")
     gaps = """
 kept = []
 for i in range(3):
@@ -129,12 +129,12 @@ except torch.OutOfMemoryError:
     del kept
 torch.empty(200 << 20, dtype=torch.uint8, device='cuda')
 """
-    said = python(gaps, "--capacity", "400MiB", "--schedule", "instant,lagging", "--report", FOLDER / "gaps").ends(0)
+    result = python(gaps, "--capacity", "400MiB", "--schedule", "instant,lagging", "--report", FOLDER / "gaps").ends(0)
     # Three segments of 100 MiB, of each the first 60 in use.
     text = (f"<string>:9 wanted {150 * MIB:,} bytes and the device had {100 * MIB:,} free beside the allocator's {300 * MIB:,}: {180 * MIB:,} in use, "
             f"{120 * MIB:,} in gaps and roundings; it may fit if all that is not in use were one piece\n")
-    said.check(said.err.count(text) == 2 and "schedule instant, process" in said.err and "schedule lagging, process" in said.err, "gaps, under each schedule")
-    said.check(said.err.count(f"alive at that moment, bytes as requested:\n    other                  {180 * MIB:>16,} bytes  100.0%") == 2, "the blocks of that moment")
+    result.check(result.err.count(text) == 2 and "schedule instant, process" in result.err and "schedule lagging, process" in result.err, "gaps, under each schedule")
+    result.check(result.err.count(f"alive at that moment, bytes as requested:\n    other                  {180 * MIB:>16,} bytes  100.0%") == 2, "the blocks of that moment")
     for flag in "80", "1048575":
         python("", "--capacity", flag).refuses(f"--capacity {flag}", "below 1 MiB with its unit")
 
@@ -155,11 +155,11 @@ main()
 """
     folder, more = FOLDER / "leak", FOLDER / "more"
     # The graph of each evaluation keeps its input and output, of 1 MiB each.
-    said = python(evaluate.replace("ROWS", "256"), "--report", folder, "--capacity", "300MiB").ends(0, "grows by 2 MiB a backward since backward 1: 1 MiB in 1 block, activations")
+    result = python(evaluate.replace("ROWS", "256"), "--report", folder, "--capacity", "300MiB").ends(0, "grows by 2 MiB a backward since backward 1: 1 MiB in 1 block, activations")
     page = (folder / "report.html").read_text()
-    said.check("Memory grows: process" in page and "The peak is" in page and 'id="memory"' in page and "of 300 MiB of the virtual GPU" in page, "the page says it")
-    said.check("are left, which may be too little." in page and "context takes 828 MiB at most of it, and NCCL, where it is used, 698 MiB" in page, "the reserve of an H100")
-    said.check(python(evaluate.replace("ROWS", "256").replace("total + ", ""), "--report", FOLDER / "fine").ends(0).err.count("grows by") == 0, "one graph stays alive")
+    result.check("Memory grows: process" in page and "The peak is" in page and 'id="memory"' in page and "of 300 MiB of the virtual GPU" in page, "the page says it")
+    result.check("are left, which may be too little." in page and "context takes 828 MiB at most of it, and NCCL, where it is used, 698 MiB" in page, "the reserve of an H100")
+    result.check(python(evaluate.replace("ROWS", "256").replace("total + ", ""), "--report", FOLDER / "fine").ends(0).err.count("grows by") == 0, "one graph stays alive")
     grew = python(evaluate.replace("ROWS", "512"), "--report", more, "--compare", folder, "--capacity", "300MiB").ends(1, "FAIL --compare", "arguments: exec ")
     total, rows = changes(grew)
     grew.check(total > 10 * MIB and sum(size for size, _ in rows) == total, f"the parts sum to the change of the peak: {rows}")
@@ -181,20 +181,20 @@ def test_holders():
     for way, holder in {"total": "`total` in train (leak.py:50)", "own": "`total` in train (leak.py:50)", "list": "`kept` in train (leak.py:31)",
                         "attribute": "attribute `seen` of module 0 (Block)", "hook": "`total` in train (leak.py:50)",
                         "cycle": "a cycle of references (attribute `y` of TwiceBackward), which waits for Python's collector\n"}.items():
-        said = leak(way, FOLDER / f"holders_{way}").ends(0, "grows by", "; held by " + holder)
-        said.check("was not found" not in said.err and ("at this rate" in said.err) == (way != "cycle"), f"{way}: what the collector frees has no rate")
-        said.check("what is held" not in said.err and "and by" not in said.err, f"{way}: one holder")
-    said = leak("total", FOLDER / "holders_ranks", "--ranks", 2)
-    said.ends(0, "grows: rank 1 grows by", "; held by `total` in train")
-    said.check("`total` in train" in (FOLDER / "holders_ranks" / "report.html").read_text(), "the page says it")
-    said = leak("none", FOLDER / "holders_none").ends(0)
-    said.check("grows by" not in said.err, "nothing grows")
+        result = leak(way, FOLDER / f"holders_{way}").ends(0, "grows by", "; held by " + holder)
+        result.check("was not found" not in result.err and ("at this rate" in result.err) == (way != "cycle"), f"{way}: what the collector frees has no rate")
+        result.check("what is held" not in result.err and "and by" not in result.err, f"{way}: one holder")
+    result = leak("total", FOLDER / "holders_ranks", "--ranks", 2)
+    result.ends(0, "grows: rank 1 grows by", "; held by `total` in train")
+    result.check("`total` in train" in (FOLDER / "holders_ranks" / "report.html").read_text(), "the page says it")
+    result = leak("none", FOLDER / "holders_none").ends(0)
+    result.check("grows by" not in result.err, "nothing grows")
 
 
 def test_repeats():
     """Ten steps, of which the output of one lives into the next: two steps take turns. The last one is not over when the program ends."""
     folder = FOLDER / "repeats"
-    said = python("""
+    result = python("""
 model = torch.nn.Linear(256, 256).cuda()
 optimizer = torch.optim.SGD(model.parameters())
 for step in range(10):
@@ -205,9 +205,9 @@ for step in range(10):
 """, "--report", folder).ends(0)
     file, = folder.glob("*.pickle")
     shown = subprocess.run([TIDEMARK, "snapshot", "show", str(file)], capture_output=True, text=True, check=True).stdout
-    said.check("the same events came again" in shown, shown)
+    result.check("the same events came again" in shown, shown)
     page = (folder / "report.html").read_text(encoding="utf-8")
-    said.check("the same events came again" in page, "the page says it")
+    result.check("the same events came again" in page, "the page says it")
 
 
 def test_gathered():
@@ -280,17 +280,17 @@ for _ in range(2):
     # Along columns PyTorch's gather makes a copy, and autograd keeps that; the shards are copies of the program's, which autograd does not keep.
     for way, wanted in ("kept", [rows, rows - shard]), ("columns", 2 * [rows - shard]), ("recomputed", []):
         folder = FOLDER / f"gathered_{way}"
-        said = python(program.replace("WAY", way), "--as-rank", 1, "--of", 4, "--report", folder).ends(0, "gathered inputs")
+        result = python(program.replace("WAY", way), "--as-rank", 1, "--of", 4, "--report", folder).ends(0, "gathered inputs")
         shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank1.pickle"), "--format", "json"], capture_output=True, check=True)
         device, = json.loads(shown.stdout)["devices"]
         *_, gathered = device["wastes"]
-        said.check(gathered["bytes"] == sum(wanted), f"{way}: {gathered}")
-        said.check(sorted((part["module"], part["bytes"]) for part in gathered["parts"]) == ([("layers.*", sum(wanted))] if wanted else []), f"{way}: {gathered['parts']}")
+        result.check(gathered["bytes"] == sum(wanted), f"{way}: {gathered}")
+        result.check(sorted((part["module"], part["bytes"]) for part in gathered["parts"]) == ([("layers.*", sum(wanted))] if wanted else []), f"{way}: {gathered['parts']}")
 
 
 def test_dispatch():
     """What operators that DTensor computes in Python save outside modules are activations."""
-    said = python("""
+    result = python("""
 import torch.distributed as dist
 from torch.distributed.tensor import Shard, distribute_tensor
 from torch.distributed.tensor.parallel import loss_parallel
@@ -300,13 +300,13 @@ with loss_parallel():
     loss = torch.nn.functional.cross_entropy(logits, torch.zeros(2048, dtype=torch.int64, device="cuda"))
     loss.backward()
 dist.destroy_process_group()""", "--as-rank", "0", "--of", "2", "--report", FOLDER / "dispatch").ends(0)
-    said.check(re.search(r"activations +\d[\d,]+ bytes.*\n +16,777,216 in 1 block, outside modules, <module> <string>:9\n", said.err), "the result of log_softmax")
+    result.check(re.search(r"activations +\d[\d,]+ bytes.*\n +16,777,216 in 1 block, outside modules, <module> <string>:9\n", result.err), "the result of log_softmax")
 
 
 def test_schedules():
     """Four blocks of 16 MiB, each freed while another stream may still use it: one is alive where the device is never behind, four where it is."""
     folder, out = FOLDER / "schedules", FOLDER / "schedules.json"
-    said = python("""
+    result = python("""
 side = torch.cuda.Stream()
 for _ in range(4):
     block = torch.empty(4 << 20, device="cuda")
@@ -318,14 +318,14 @@ for _ in range(4):
     page = (folder / "report.html").read_text(encoding="utf-8")
     (folder / "report.html").unlink()
     subprocess.run([TIDEMARK, "report", folder], capture_output=True, check=True)
-    said.check("50,331,648" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "tidemark report makes the same page")
+    result.check("50,331,648" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "tidemark report makes the same page")
     compared = subprocess.run([TIDEMARK, "compare", folder, out], capture_output=True, text=True, check=False)
-    said.check(compared.returncode == 0 and "no difference" in compared.stdout, "tidemark compare reads both")
+    result.check(compared.returncode == 0 and "no difference" in compared.stdout, "tidemark compare reads both")
     folder = FOLDER / "stopped"
     python("x = torch.ones(1 << 20, device='cuda')\nraise SystemExit(1)", "--schedule", "instant,lagging", "--report", folder).ends(1, "schedule instant:")
     page = (folder / "report.html").read_text(encoding="utf-8")
     subprocess.run([TIDEMARK, "report", folder], capture_output=True, check=True)
-    said.check("4,194,304" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "the same after a run that stopped under its first schedule")
+    result.check("4,194,304" in page and (folder / "report.html").read_text(encoding="utf-8") == page, "the same after a run that stopped under its first schedule")
     python("", "--schedule", "instant,instant").refuses("--schedule names a schedule twice")
 
 
@@ -384,7 +384,7 @@ print("asked", asked)"""
 
 def test_lines():
     """Races name the program's lines, and in the backward autograd's node."""
-    said = python("""
+    result = python("""
 def step():
     with torch.cuda.stream(side):
         w.grad.mul_(0.5)
@@ -393,4 +393,4 @@ w = torch.ones(1 << 20, device="cuda", requires_grad=True)
 w.grad = torch.zeros_like(w)
 (w * 2).sum().backward()
 step()""", "--races", "on", "--no-races")
-    said.ends(1, "FAIL --no-races: process", "aten::mul_.Tensor at step <string>:5 (stream 1) writes 4194304 bytes", " in torch::autograd::AccumulateGrad (default stream) writes")
+    result.ends(1, "FAIL --no-races: process", "aten::mul_.Tensor at step <string>:5 (stream 1) writes 4194304 bytes", " in torch::autograd::AccumulateGrad (default stream) writes")

@@ -39,8 +39,8 @@ def program(text, *flags):
 
 def test_numbers():
     """Every kernel as PyTorch in double precision, within the roundings of its type."""
-    said = Said("--mode", "math", "--", sys.executable, HERE / "triton_numbers.py", path=f"{SITE}:{TRITON}").ends(0)
-    said.check("45 compared, 0 differ, dropout keeps 0.75" in said.out, said.out)
+    result = Said("--mode", "math", "--", sys.executable, HERE / "triton_numbers.py", path=f"{SITE}:{TRITON}").ends(0)
+    result.check("45 compared, 0 differ, dropout keeps 0.75" in result.out, result.out)
 
 
 def test_modes():
@@ -55,40 +55,40 @@ for _ in range(3):
     optimizer.zero_grad()
 """
     known, math = (program(step, "--mode", mode, "--schedule", "lagging").ends(0) for mode in ("known", "math"))
-    peaks = [re.search(r"process \d+ +(.*)", said.err)[1] for said in (known, math)]
+    peaks = [re.search(r"process \d+ +(.*)", result.err)[1] for result in (known, math)]
     math.check(peaks[0] == peaks[1], str(peaks))
 
 
 def test_known():
     """Mode known: what a kernel may only read stays known, what it writes is not, also where Inductor launches it."""
-    said = program("""
+    result = program("""
 add[(1,)](x, out, 64, BLOCK=64)
 print(x.sum().item())
 torch.compile(lambda y: y * 2 + 1)(x)
 print(x.sum().item())
 print(out.sum().item())""").ends(0)
-    said.check(said.out == "2016.0\n2016.0\n1.0\n", "only what is written is unknown: 1.0 is the answer to that")
+    result.check(result.out == "2016.0\n2016.0\n1.0\n", "only what is written is unknown: 1.0 is the answer to that")
 
 
 def test_refused():
     """What the interpreter does not compute is refused in one line; the same process computes and compiles other kernels, also in graphs."""
-    said = program("""
+    result = program("""
 for kernel in (lambda: by_instruction[(1,)](x, BLOCK=64), lambda: by_round[(1,)](x, BLOCK=64)):
     try:
         kernel()
     except RuntimeError as error:
         print(str(error).splitlines()[0])
 """, "--mode", "math").ends(0)
-    lines = said.out.splitlines()
-    said.check(len(lines) == 2 and lines[0].startswith("kernel by_instruction cannot be computed in mode math by Triton's interpreter") and "inline_asm" in lines[0], "by name")
-    said.check("libdevice.round" in lines[1], "PyTorch's function of that name rounds halves to even")
-    said = program("""
+    lines = result.out.splitlines()
+    result.check(len(lines) == 2 and lines[0].startswith("kernel by_instruction cannot be computed in mode math by Triton's interpreter") and "inline_asm" in lines[0], "by name")
+    result.check("libdevice.round" in lines[1], "PyTorch's function of that name rounds halves to even")
+    result = program("""
 add[(1,)](x, out, 64, BLOCK=64)
 assert torch.equal(out, x + 1)
 add[(2,)](x.half(), out, 64, BLOCK=32)  # compiled anew
 print(int(out.sum()))""", "--mode", "math").ends(0)
-    said.check(said.out == "2080\n", "numbers")
-    said = program("""
+    result.check(result.out == "2080\n", "numbers")
+    result = program("""
 double = torch.compile(lambda y: y * 2 + 1)
 double(x)
 graph, kept = torch.cuda.CUDAGraph(), torch.cuda.memory_allocated()
@@ -102,6 +102,6 @@ for value in 1, 5:
     x.fill_(value)
     graph.replay()
     print(out.sum().item(), doubled.sum().item())""", "--mode", "math").ends(0)
-    said.check(said.out.splitlines()[1:] == [f"{64.0 * (value + 1)} {64.0 * (2 * (value + 1) + 1)}" for value in (1, 5)], f"each launch of a graph computes again: {said.out}")
+    result.check(result.out.splitlines()[1:] == [f"{64.0 * (value + 1)} {64.0 * (2 * (value + 1) + 1)}" for value in (1, 5)], f"each launch of a graph computes again: {result.out}")
 
 

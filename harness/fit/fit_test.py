@@ -16,20 +16,20 @@ def test_brute():
         profile["name"] = name
         profile["torch"] = {key: {"value": value, "source": "of the test"} for key, value in (("total_bytes", total), ("context_bytes", MIB), ("nccl_bytes", 0))}
         (FOLDER / f"{name}.json").write_text(json.dumps(profile))
-    said = fit("--vary", f"batch=1..{count}", "--gpu", "./small.json,./middle.json", "--", "python3", train, "{batch}").ends(0)
+    result = fit("--vary", f"batch=1..{count}", "--gpu", "./small.json,./middle.json", "--", "python3", train, "{batch}").ends(0)
     capacities, values = (("./small.json", 119 * MIB), ("./middle.json", 150 * MIB)), range(1, count + 1)
     with ThreadPoolExecutor(2) as pool:
         runs = pool.map(lambda each: exec_peaks(*each[0], "python3", train, each[1]), [(one, value) for one in capacities for value in values])
         by_force = {gpu: [(value, *next(runs)) for value in values] for gpu, _ in capacities}
-    for answer in said.record["answers"]:
+    for answer in result.record["answers"]:
         value, _, peaks = [row for row in by_force[answer["gpu"]] if row[1] == 0 and row[2]["ooms"] == 0][-1]
         retries, reserved = peaks["retries"], peaks["reserved"]
-        said.check(1 < value < count, "the capacity cuts the range")
+        result.check(1 < value < count, "the capacity cuts the range")
         run = answer["run"]
-        said.check(answer["verdict"] == "fits" and answer["largest"] == str(value) and run["reserved"] == reserved and run["retries"] == retries,
+        result.check(answer["verdict"] == "fits" and answer["largest"] == str(value) and run["reserved"] == reserved and run["retries"] == retries,
                    f"brute force says {value}, {reserved} bytes, {retries} retries for {answer['gpu']}; said {answer['largest']}, {run['reserved']}")
-        said.check(answer["next"] == str(value + 1) and answer["missing_bytes"] > 0, "the next value and what it needs")
-    said.check(len(said.record["runs"]) < 2 * count, "fewer runs than by force")
+        result.check(answer["next"] == str(value + 1) and answer["missing_bytes"] > 0, "the next value and what it needs")
+    result.check(len(result.record["runs"]) < 2 * count, "fewer runs than by force")
 
 
 def test_grid():
@@ -38,20 +38,20 @@ def test_grid():
                    "size = config['model']['width'] * int(os.environ['DEPTH'])\nx = torch.empty(size << 20, dtype=torch.uint8, device='cuda')\n")
     (FOLDER / "config.toml").write_text("# kept\n[model]\nwidth = 100\n")
     (FOLDER / "prices").write_text("t4-16g 0.5  # an hour\nl4-24g 0.8\n")
-    said = fit("--vary", "env:DEPTH=1,100,200", "--vary", "config.toml:model.width=100,110", "--gpu", "l4-24g,t4-16g", "--prices", "prices",
+    result = fit("--vary", "env:DEPTH=1,100,200", "--vary", "config.toml:model.width=100,110", "--gpu", "l4-24g,t4-16g", "--prices", "prices",
                "--", "python3", train, "config.toml").ends(0, "cheapest GPU that fits, of those with a price: t4-16g, 0.5 an hour")
-    verdicts = {(answer["values"]["DEPTH"], answer["values"]["model.width"], answer["gpu"]): answer["verdict"] for answer in said.record["answers"]}
-    said.check(len(verdicts) == 12, "twelve combinations")
+    verdicts = {(answer["values"]["DEPTH"], answer["values"]["model.width"], answer["gpu"]): answer["verdict"] for answer in result.record["answers"]}
+    result.check(len(verdicts) == 12, "twelve combinations")
     for (depth, width, gpu), verdict in verdicts.items():
-        capacity = next(each["total_bytes"] - each["context_bytes"] for each in said.record["gpus"] if each["name"] == gpu)
-        said.check(verdict == ("fits" if int(depth) * int(width) * MIB <= capacity else "does not fit"), f"{depth} x {width} on {gpu}")
-    said.check((FOLDER / "config.toml").read_text() == "# kept\n[model]\nwidth = 100\n", "the file stays as it was")
+        capacity = next(each["total_bytes"] - each["context_bytes"] for each in result.record["gpus"] if each["name"] == gpu)
+        result.check(verdict == ("fits" if int(depth) * int(width) * MIB <= capacity else "does not fit"), f"{depth} x {width} on {gpu}")
+    result.check((FOLDER / "config.toml").read_text() == "# kept\n[model]\nwidth = 100\n", "the file stays as it was")
     (FOLDER / "fit.toml").write_text(f'gpu = ["t4-16g"]\ncommand = ["python3", "{train}", "config.toml"]\n[vary]\n"env:DEPTH" = [1, 200]\n')
-    said = fit("--config", "fit.toml").ends(0)
-    said.check([answer["verdict"] for answer in said.record["answers"]] == ["fits", "does not fit"], "the command of fit.toml")
+    result = fit("--config", "fit.toml").ends(0)
+    result.check([answer["verdict"] for answer in result.record["answers"]] == ["fits", "does not fit"], "the command of fit.toml")
     none = fit("--vary", "env:DEPTH=300,301", "--gpu", "t4-16g", "--", "python3", train, "config.toml").ends(1, "nothing fits t4-16g: the nearest, DEPTH 300")
     missing = 300 * 100 * MIB - (none.record["gpus"][0]["total_bytes"] - none.record["gpus"][0]["context_bytes"])
-    said.check(none.record["answers"][0]["missing_bytes"] == missing, "by how much the nearest misses")
+    result.check(none.record["answers"][0]["missing_bytes"] == missing, "by how much the nearest misses")
 
 
 def test_input():
@@ -80,10 +80,10 @@ def test_input():
 def test_program():
     """Programs that refuse values, have no peaks, read the size of their GPU or are not deterministic."""
     odd = script("odd.py", "import sys\nif int(sys.argv[1]) % 4: raise ValueError('batch must be divisible by 4')\n" + TRAIN)
-    said = fit("--vary", "batch=2..9", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(0, "ValueError: batch must be divisible by 4")
-    said.check(said.record["answers"][0]["largest"] == "8", "8 is the largest multiple of 4")
-    said = fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(1, "refused by the program")
-    said.check({answer["verdict"] for answer in said.record["answers"]} == {"refused by the program"}, "not 'does not fit'")
+    result = fit("--vary", "batch=2..9", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(0, "ValueError: batch must be divisible by 4")
+    result.check(result.record["answers"][0]["largest"] == "8", "8 is the largest multiple of 4")
+    result = fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(1, "refused by the program")
+    result.check({answer["verdict"] for answer in result.record["answers"]} == {"refused by the program"}, "not 'does not fit'")
     none = script("none.py", "import torch")
     fit("--vary", "batch=1,2", "--", "python3", none, "{batch}").ends(1, "unknown: the program has used no CUDA memory")
     without = script("without.py", "import sys, torch\nx = torch.empty(int(sys.argv[1]) << 20, device='cuda')")
@@ -92,21 +92,21 @@ def test_program():
     profile["name"], profile["chip"]["compute_minor"]["value"] = "v100", 0
     (FOLDER / "v100.json").write_text(json.dumps(profile))
     code = script("train.py", TRAIN)
-    said = fit("--vary", "batch=2,3", "--gpu", "./v100.json", "--", "python3", code, "{batch}").ends(1, "no kernel image is available for execution on the device")
-    said.check({answer["verdict"] for answer in said.record["answers"]} == {"refused by the program"}, "a GPU that the wheel has no code for")
+    result = fit("--vary", "batch=2,3", "--gpu", "./v100.json", "--", "python3", code, "{batch}").ends(1, "no kernel image is available for execution on the device")
+    result.check({answer["verdict"] for answer in result.record["answers"]} == {"refused by the program"}, "a GPU that the wheel has no code for")
     adapts = script("adapts.py", "import torch, sys\nfree, _ = torch.cuda.mem_get_info()\n"
                     "x = torch.empty(min(int(free * 0.9), int(sys.argv[1]) << 30), dtype=torch.uint8, device='cuda')\n")
-    said = fit("--vary", "batch=1..64", "--gpu", "t4-16g", "--", "python3", adapts, "{batch}").ends(0, "it reads the size")
-    said.check(said.code == 0 and said.record["answers"][0]["largest"] in ("12", "64"), "runs at the real size")
+    result = fit("--vary", "batch=1..64", "--gpu", "t4-16g", "--", "python3", adapts, "{batch}").ends(0, "it reads the size")
+    result.check(result.code == 0 and result.record["answers"][0]["largest"] in ("12", "64"), "runs at the real size")
     chance = script("chance.py", "import os, torch\nruns = open(__file__ + '.runs', 'ab')\nruns.write(b'.')\nruns.flush()\n"
                     "x = torch.empty(runs.tell() << 24, device='cuda')\n")  # each run has 64 MiB more than the one before
     fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", chance, "{batch}").ends(0, "not deterministic")
     long = script("train.py", TRAIN)
     for words, steady in ((("--until-steady",), True), (("--no-until-steady",), False)):
-        said = fit(*words, "--vary", "batch=2,3", "--gpu", "t4-16g", "--", "python3", long, "{batch}", STEPS="30").ends(0)
-        said.check(all(run["steady"] == steady for run in said.record["runs"]), f"steady: {steady}")
-        peaks = [run["reserved"] for run in said.record["runs"]]
-        said.check(steady or peaks == before, "the peaks of all steps are those until they repeat")
+        result = fit(*words, "--vary", "batch=2,3", "--gpu", "t4-16g", "--", "python3", long, "{batch}", STEPS="30").ends(0)
+        result.check(all(run["steady"] == steady for run in result.record["runs"]), f"steady: {steady}")
+        peaks = [run["reserved"] for run in result.record["runs"]]
+        result.check(steady or peaks == before, "the peaks of all steps are those until they repeat")
         before = peaks
 
 
@@ -134,31 +134,31 @@ def test_edge():
     profile["name"] = "edge"
     profile["torch"] = {key: {"value": value, "source": "of the test"} for key, value in (("total_bytes", capacity), ("context_bytes", 0), ("nccl_bytes", 0))}
     (FOLDER / "edge.json").write_text(json.dumps(profile))
-    said = fit("--vary", f"batch=1..{count}", "--gpu", "./edge.json", "--", "python3", program, "{batch}").ends(0)
+    result = fit("--vary", f"batch=1..{count}", "--gpu", "./edge.json", "--", "python3", program, "{batch}").ends(0)
     with ThreadPoolExecutor(2) as pool:
         runs = list(pool.map(lambda value: exec_peaks("./edge.json", capacity, "python3", program, value), range(1, count + 1)))
     largest = max(value for value, (code, device) in zip(range(1, count + 1), runs) if code == 0 and device["ooms"] == 0)
-    said.check(said.record["answers"][0]["largest"] == str(largest), f"brute force says {largest}, said {said.record['answers'][0]['largest']}")
-    said.check(said.record["answers"][0]["run"]["retries"] > 0, "the edge is reached by a retry")
+    result.check(result.record["answers"][0]["largest"] == str(largest), f"brute force says {largest}, said {result.record['answers'][0]['largest']}")
+    result.check(result.record["answers"][0]["run"]["retries"] > 0, "the edge is reached by a retry")
 
 
 def test_ranks():
     """Ranks that differ: the worst decides and is named. Two ranks that meet end together when both repeat; NCCL's memory is kept for them."""
     script("stages.py", "import os, sys, torch\nrank = int(os.environ['RANK'])\n"
            "x = torch.empty((rank + 1) * int(sys.argv[1]) << 20, dtype=torch.uint8, device='cuda')\n")
-    said = fit("--vary", "size=1000,3000", "--gpu", "t4-16g", "--as-rank", "0,3", "--of", "4", "--", "python3", "stages.py", "{size}").ends(0)
-    said.check([(each["run"]["worst"], each["run"]["reserved"]) for each in said.record["answers"]] == [("rank 3", 4000 * MIB), ("rank 3", 12000 * MIB)], "rank 3")
+    result = fit("--vary", "size=1000,3000", "--gpu", "t4-16g", "--as-rank", "0,3", "--of", "4", "--", "python3", "stages.py", "{size}").ends(0)
+    result.check([(each["run"]["worst"], each["run"]["reserved"]) for each in result.record["answers"]] == [("rank 3", 4000 * MIB), ("rank 3", 12000 * MIB)], "rank 3")
     script("parallel.py", "import os, sys, torch\nimport torch.distributed as dist\ndist.init_process_group('nccl')\n"
            "device = torch.device('cuda', int(os.environ['LOCAL_RANK']))\ntorch.cuda.set_device(device)\n"
            "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1024, 1024).to(device), device_ids=[device.index])\n"
            "optimizer = torch.optim.AdamW(model.parameters())\nfor _ in range(200):\n"
            "    model(torch.ones(int(sys.argv[1]), 1024, device=device)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n")
-    said = fit("--vary", "batch=256", "--gpu", "t4-16g", "--", "python3", "-m", "torch.distributed.run", "--nproc-per-node", "2",
+    result = fit("--vary", "batch=256", "--gpu", "t4-16g", "--", "python3", "-m", "torch.distributed.run", "--nproc-per-node", "2",
                "parallel.py", "{batch}").ends(0)
-    run = said.record["answers"][0]["run"]
-    gpu, = said.record["gpus"]
-    said.check(run["steady"] and run["nccl"] and run["exit_code"] == 0, "both ranks repeat")
-    said.check(said.record["answers"][0]["capacity_bytes"] == gpu["total_bytes"] - gpu["context_bytes"] - gpu["nccl_bytes"], "NCCL's memory")
+    run = result.record["answers"][0]["run"]
+    gpu, = result.record["gpus"]
+    result.check(run["steady"] and run["nccl"] and run["exit_code"] == 0, "both ranks repeat")
+    result.check(result.record["answers"][0]["capacity_bytes"] == gpu["total_bytes"] - gpu["context_bytes"] - gpu["nccl_bytes"], "NCCL's memory")
 
 
 BY_HAND = {"allocator: expandable_segments": "expandable", "allocator: max_split_size_mb:128": "split", "optimizer without foreach": "plain",
@@ -171,7 +171,7 @@ def test_advise():
     """Each change, and the best together, has the peaks of the program with that change made by hand; one that the program cannot take is named."""
     program = script("changed.py", CHANGED)
     out = FOLDER / "advise.json"
-    said = Said("--gpu", "t4-16g", "--out", out, "--", "python3", program, "as-it-is", command="advise").ends(0, "bf16 autocast")
+    result = Said("--gpu", "t4-16g", "--out", out, "--", "python3", program, "as-it-is", command="advise").ends(0, "bf16 autocast")
     advice = json.loads(out.read_text())
     rows = {row["change"]: row for row in advice["rows"]}
 
@@ -186,20 +186,20 @@ def test_advise():
         peaks = pool.map(by_hand, names.values())
     for change, (code, device) in zip(names, peaks):
         run = rows[change]["run"]
-        said.check(code == 0 and (run["allocated"], run["reserved"]) == (device["allocated"], device["reserved"]),
+        result.check(code == 0 and (run["allocated"], run["reserved"]) == (device["allocated"], device["reserved"]),
                    f"{change}: {run['allocated']} allocated, {run['reserved']} reserved; by hand {device['allocated']}, {device['reserved']}")
-        said.check(rows[change]["reserved_saved_bytes"] == advice["run"]["reserved"] - device["reserved"], f"{change}: what it saves")
+        result.check(rows[change]["reserved_saved_bytes"] == advice["run"]["reserved"] - device["reserved"], f"{change}: what it saves")
     savings = [rows[change]["reserved_saved_bytes"] for change in BY_HAND]
-    said.check(rows[best]["reserved_saved_bytes"] >= max(savings) > 0, "together as much as alone")
-    said.check(rows["bf16 autocast"]["outcome"] == "does not run" and rows["bf16 autocast"]["why"] == "AssertionError: needs float32", "named with its line")
-    said.check(rows["DDP: gradient_as_bucket_view"]["outcome"] == "nothing to change", "no DDP")
+    result.check(rows[best]["reserved_saved_bytes"] >= max(savings) > 0, "together as much as alone")
+    result.check(rows["bf16 autocast"]["outcome"] == "does not run" and rows["bf16 autocast"]["why"] == "AssertionError: needs float32", "named with its line")
+    result.check(rows["DDP: gradient_as_bucket_view"]["outcome"] == "nothing to change", "no DDP")
     weights = 8 * 512 * 2048 + 512 * 1000  # elements; biases have less than 4,096
     parameters = weights + 4 * (2048 + 512) + 1000
     states = rows["optimizer states of 8 bits"]
-    said.check(states["how"] == "computed" and states["allocated_saved_bytes"] == 2 * weights * 3 - 2 * weights // 64, "3 of 4 bytes, less the scales")
-    said.check(rows["FSDP over 8 ranks"]["allocated_saved_bytes"] == 4 * 4 * parameters * 7 // 8, "parameters, gradients, two states")
+    result.check(states["how"] == "computed" and states["allocated_saved_bytes"] == 2 * weights * 3 - 2 * weights // 64, "3 of 4 bytes, less the scales")
+    result.check(rows["FSDP over 8 ranks"]["allocated_saved_bytes"] == 4 * 4 * parameters * 7 // 8, "parameters, gradients, two states")
     logits = 4 * 4096 * 1000
-    said.check(rows["loss in 8 chunks"]["allocated_saved_bytes"] in [blocks * logits * 7 // 8 for blocks in (1, 2, 3, 4)], "blocks as large as the logits: they, their logarithms or their gradients")
+    result.check(rows["loss in 8 chunks"]["allocated_saved_bytes"] in [blocks * logits * 7 // 8 for blocks in (1, 2, 3, 4)], "blocks as large as the logits: they, their logarithms or their gradients")
     Said("--gpu", "t4-16g,l4-24g", "--", "python3", program, "x", command="advise").refuses("--gpu takes one GPU")
     refused = Said("--", "python3", program, command="advise").ends(1, "error: advise: the program itself does not run: IndexError")
     refused.check(len(refused.err.strip().splitlines()) == 1, "one line of error")
@@ -220,8 +220,8 @@ def test_hardware():
     (FOLDER / "as-recorded.json").write_text(json.dumps(profile))
     more = {"TIDEMARK_PLACEMENT": "wsl2", "TIDEMARK_UNKNOWN": "nan"}
     command = ("--", "python3", measured / "step.py", "--training", "--out", FOLDER / "step{context}.pickle", "--context", "{context}")
-    said = fit("--vary", "context=128,256", "--gpu", "./as-recorded.json", *command, **more).ends(0)
-    reserved = [answer["run"]["reserved"] for answer in said.record["answers"]]
-    said.check(reserved == [small, middle] and {answer["verdict"] for answer in said.record["answers"]} == {"fits"}, f"{reserved}, recorded {small}, {middle}")
-    said = fit("--vary", "context=512", "--gpu", "./as-recorded.json", *command, "--autocast", **more).ends(1)
-    said.check(said.record["answers"][0]["missing_bytes"] == large - middle, f"recorded {large}")
+    result = fit("--vary", "context=128,256", "--gpu", "./as-recorded.json", *command, **more).ends(0)
+    reserved = [answer["run"]["reserved"] for answer in result.record["answers"]]
+    result.check(reserved == [small, middle] and {answer["verdict"] for answer in result.record["answers"]} == {"fits"}, f"{reserved}, recorded {small}, {middle}")
+    result = fit("--vary", "context=512", "--gpu", "./as-recorded.json", *command, "--autocast", **more).ends(1)
+    result.check(result.record["answers"][0]["missing_bytes"] == large - middle, f"recorded {large}")

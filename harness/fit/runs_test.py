@@ -18,11 +18,11 @@ def test_hang():
     """A run that does not end is ended at its limit, and its answer is unknown; a value that was decided before stays so."""
     script("hangs.py", "import sys, time, torch\nif int(sys.argv[1]) > 2: time.sleep(3600)\n" + TRAIN)
     begun = time.monotonic()
-    said = fit("--limit", "12", "--vary", "batch=2..8", "--gpu", "t4-16g", "--", "python3", "hangs.py", "{batch}").ends(
+    result = fit("--limit", "12", "--vary", "batch=2..8", "--gpu", "t4-16g", "--", "python3", "hangs.py", "{batch}").ends(
         0, "a run had not ended after 12 s and had made no step, and was ended (--limit)")
-    said.check(said.record["answers"][0]["largest"] == "2", "what had ended stays")
-    said = fit("--limit", "5", "--vary", "batch=8", "--gpu", "t4-16g", "--", "python3", "hangs.py", "{batch}").ends(1, "batch 8 on t4-16g: unknown: a run had not ended after 5 s")
-    said.check(time.monotonic() - begun < 120, "no hang")
+    result.check(result.record["answers"][0]["largest"] == "2", "what had ended stays")
+    result = fit("--limit", "5", "--vary", "batch=8", "--gpu", "t4-16g", "--", "python3", "hangs.py", "{batch}").ends(1, "batch 8 on t4-16g: unknown: a run had not ended after 5 s")
+    result.check(time.monotonic() - begun < 120, "no hang")
     leaks = TRAIN.replace('range(int(os.environ.get("STEPS", "3")))', "iter(int, 1)").replace("optimizer.step()", "kept.append(torch.empty(128, device='cuda'))\n    optimizer.step()")
     script("endless.py", "kept = []\n" + leaks)
     fit("--limit", "12", "--vary", "batch=1", "--gpu", "t4-16g", "--", "python3", "endless.py", "{batch}").ends(1, "unknown: a run had not ended after 12 s, and was ended (--limit)")
@@ -86,8 +86,8 @@ def test_server():
             return [once.exec(FOLDER / f"{name}-{served}", "--", "python3", *program, served=served) for served in (False, True)]
 
         with ThreadPoolExecutor(2) as pool:
-            found = list(pool.map(both, programs))
-        for program, ((alone, is_copy), (copied, was_copy)) in zip(programs, found):
+            outcomes = list(pool.map(both, programs))
+        for program, ((alone, is_copy), (copied, was_copy)) in zip(programs, outcomes):
             what = f"{program}:\n{alone.stdout}\n{alone.stderr}\n--\n{copied.stdout}\n{copied.stderr}"
             if is_copy or not was_copy:
                 pytest.fail(f"no copy of {what}")
@@ -156,10 +156,10 @@ def test_kept():
         time.sleep(0.1)
     process.kill()
     process.wait()
-    said = fit("--cache", killed, *command).ends(0)
-    said.check(1 <= int(re.search(r"(\d+) from the cache", said.out)[1]) < 4, "goes on after a kill")
-    said = fit(*command).ends(0)
-    said.check(int(re.search(r"(\d+) from the cache", said.out)[1]) >= 1, "goes on")
+    result = fit("--cache", killed, *command).ends(0)
+    result.check(1 <= int(re.search(r"(\d+) from the cache", result.out)[1]) < 4, "goes on after a kill")
+    result = fit(*command).ends(0)
+    result.check(int(re.search(r"(\d+) from the cache", result.out)[1]) >= 1, "goes on")
     fit(*command).ends(0, "0 runs here, 4 from the cache")
     script("train.py", TRAIN + "\n# changed\n")
     fit(*command).ends(0, "4 runs here, 0 from the cache")

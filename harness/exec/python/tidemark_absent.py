@@ -232,8 +232,8 @@ def keep_random_state_on_host(random):
     """DTensor copies the random state to the device and reads it there; here it reads the host's."""
 
     def state(tracker):
-        found = tracker._device_handle.get_rng_state()
-        found.to(tracker._device)
-        return found
+        rng_state = tracker._device_handle.get_rng_state()
+        rng_state.to(tracker._device)
+        return rng_state
 
     random.OffsetBasedRNGTracker._get_device_state = state

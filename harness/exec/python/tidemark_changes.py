@@ -13,13 +13,13 @@ def optimizer_module():
 
 class Changes:
     def __init__(self, torch):
-        self.torch, self.said = torch, set()
+        self.torch, self.reported = torch, set()
         for name in settings()["changes"]:
             getattr(self, name)()
 
     def say(self, name, what):
-        if name not in self.said and settings()["changed"]:
-            self.said.add(name)
+        if name not in self.reported and settings()["changed"]:
+            self.reported.add(name)
             with open(settings()["changed"], "a", encoding="utf-8") as file:
                 file.write(f"{name} {what}\n")
 
@@ -38,28 +38,28 @@ class Changes:
 
     def plain_optimizer(self):
         def change(optimizer):
-            found = [group for group in optimizer.param_groups if "foreach" in group and group["foreach"] is not False and not group.get("fused")]
-            for group in found:
+            groups = [group for group in optimizer.param_groups if "foreach" in group and group["foreach"] is not False and not group.get("fused")]
+            for group in groups:
                 group["foreach"] = False
-            return found
+            return groups
 
         self.groups("plain_optimizer", change)
 
     def foreach_optimizer(self):
         def change(optimizer):
-            found = [group for group in optimizer.param_groups if group.get("foreach") is False and not group.get("fused")]
-            for group in found:
+            groups = [group for group in optimizer.param_groups if group.get("foreach") is False and not group.get("fused")]
+            for group in groups:
                 group["foreach"] = True
-            return found
+            return groups
 
         self.groups("foreach_optimizer", change)
 
     def fused_optimizer(self):
         def change(optimizer):
-            found = [group for group in optimizer.param_groups if "fused" in group and not group["fused"]]
-            for group in found:
+            groups = [group for group in optimizer.param_groups if "fused" in group and not group["fused"]]
+            for group in groups:
                 group["fused"], group["foreach"] = True, False
-            return found
+            return groups
 
         self.groups("fused_optimizer", change)
 
@@ -112,10 +112,10 @@ class Changes:
                      next(module[0].children(), None) is not None]  # of modules that have parts
             if not lists:
                 return
-            found = max(lists, key=lambda one: sum(parameter.numel() for parameter in one.parameters()))
-            for child in list(found)[::every]:
+            largest = max(lists, key=lambda one: sum(parameter.numel() for parameter in one.parameters()))
+            for child in list(largest)[::every]:
                 child.forward = functools.partial(self.torch.utils.checkpoint.checkpoint, child.forward, use_reentrant=False)
-            self.say(name, f"{len(list(found)[::every])} of {len(found)} {type(found[0]).__name__}")
+            self.say(name, f"{len(list(largest)[::every])} of {len(largest)} {type(largest[0]).__name__}")
 
         importlib.import_module("torch.utils.checkpoint")
         self.outermost(change)

@@ -90,9 +90,9 @@ def begin_after_import(torch):
 
 def name_libzmq():
     """The libzmq of an installed pyzmq, whose wheel has it under another name, for NCCL's ranks."""
-    found = importlib.machinery.PathFinder.find_spec("zmq")
-    if found and found.submodule_search_locations and "TIDEMARK_LIBZMQ" not in os.environ:
-        beside = os.path.join(os.path.dirname(list(found.submodule_search_locations)[0]), "pyzmq.libs", "libzmq*.so*")
+    spec = importlib.machinery.PathFinder.find_spec("zmq")
+    if spec and spec.submodule_search_locations and "TIDEMARK_LIBZMQ" not in os.environ:
+        beside = os.path.join(os.path.dirname(list(spec.submodule_search_locations)[0]), "pyzmq.libs", "libzmq*.so*")
         for library in sorted(glob.glob(beside))[:1]:
             os.environ["TIDEMARK_LIBZMQ"] = library
 

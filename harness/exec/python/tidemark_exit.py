@@ -10,7 +10,7 @@ MOST = 1000  # pauses
 
 def threads_of_backward():
     """By thread: its state, and how often it has slept until now."""
-    found = {}
+    threads = {}
     for thread in os.listdir("/proc/self/task"):
         try:
             with open(f"/proc/self/task/{thread}/status", encoding="utf-8", errors="replace") as file:
@@ -18,8 +18,8 @@ def threads_of_backward():
         except OSError:  # it has ended
             continue
         if facts.get("Name", "").startswith("pt_autograd"):
-            found[thread] = (facts["State"][0], facts["voluntary_ctxt_switches"])
-    return found
+            threads[thread] = (facts["State"][0], facts["voluntary_ctxt_switches"])
+    return threads
 
 
 def wait_for_backward():

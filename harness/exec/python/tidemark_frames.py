@@ -18,10 +18,10 @@ class Memory:
 
     def read(self, address, size):
         try:
-            found = os.pread(self.file, size, address) if 4096 <= address < 1 << 63 else b""
+            data = os.pread(self.file, size, address) if 4096 <= address < 1 << 63 else b""
         except OSError:
-            found = b""
-        return found.ljust(size, b"\0")
+            data = b""
+        return data.ljust(size, b"\0")
 
     def words(self, address, count):
         return struct.unpack(f"{count}P", self.read(address, count * WORD))
@@ -66,9 +66,9 @@ def in_thread(memory, state, codes):
     """Where a thread's state names its innermost frame: (offset, offset in a structure between or -1), and frames_from there."""
     for at, word in enumerate(memory.words(state, 64)):
         for inner, pointer in ((-1, word), *enumerate(memory.words(word, 8))):
-            found = frames_from(memory, pointer, codes)
-            if found:
-                return (at * WORD, inner * WORD if inner >= 0 else -1), found
+            frames = frames_from(memory, pointer, codes)
+            if frames:
+                return (at * WORD, inner * WORD if inner >= 0 else -1), frames
     return only((), "frames")
 
 
@@ -144,9 +144,9 @@ def tell(layer):
     while frame:
         wanted.append(f"{frame.f_code.co_name} {frame.f_code.co_filename}")
         frame = frame.f_back
-    found = [line.rsplit(":", 1)[0] for line in text.raw[:length].decode(errors="replace").splitlines()]
-    if found != wanted:
-        raise LookupError(f"the stack of Python {sys.version.split()[0]} was not read as it is: {found[:3]}, not {wanted[:3]}")
+    lines = [line.rsplit(":", 1)[0] for line in text.raw[:length].decode(errors="replace").splitlines()]
+    if lines != wanted:
+        raise LookupError(f"the stack of Python {sys.version.split()[0]} was not read as it is: {lines[:3]}, not {wanted[:3]}")
 
 
 def follow_threads(layer):

@@ -83,14 +83,14 @@ class Growth:
             self.name(left or {address: size for address, size in alive.items() if rising.last.get(address) != size})  # else blocks give way to larger ones
 
     def blocks(self):
-        found = {}
+        sizes = {}
         for segment in self.torch.cuda.memory_snapshot():
             address = segment["address"]
             for block in segment["blocks"]:
                 if block["state"] == "active_allocated":
-                    found[address] = block["size"]
+                    sizes[address] = block["size"]
                 address += block["size"]
-        return found
+        return sizes
 
     def name(self, left):
         """Labels the blocks that are left with their holders."""
@@ -115,11 +115,11 @@ class Growth:
             if searches == MOST or holds[at] <= named:
                 continue
             searches += 1
-            found = search.holder(start)
-            if found is None:
+            holder = search.holder(start)
+            if holder is None:
                 continue
             for address in holds[at] - named:
-                self.layer.tidemark_record_label(address, *(word.encode() for word in found))
+                self.layer.tidemark_record_label(address, *(word.encode() for word in holder))
             named |= holds[at]
         for address in left.keys() - named:
             if self.waits_for_watchdog(address, left[address]):
@@ -169,7 +169,7 @@ class Growth:
 
     def saved_by(self, begin, nodes, met):
         """Addresses of the tensors that a graph saves, without the nodes that were met before."""
-        after, found = [begin], set()
+        after, addresses = [begin], set()
         while after:
             at = after.pop()
             if at in met or at not in nodes:
@@ -179,8 +179,8 @@ class Growth:
             for value in self.saved_in(nodes[at]):
                 for one in value if isinstance(value, (tuple, list)) else (value,):
                     if isinstance(one, self.torch.Tensor):
-                        found.add(self.address(one))
-        return found
+                        addresses.add(self.address(one))
+        return addresses
 
     def saved_in(self, node):
         names = self.saved.get(type(node))

@@ -34,17 +34,17 @@ def variables(frame):
     return names
 
 
-def attribute(holder, held, key):
+def attribute(holder, referent, key):
     """The name under which an object has what is held, or has it in its own dictionary, which is then what is held."""
     try:
         own = object.__getattribute__(holder, "__dict__")
     except AttributeError:
         return ""
-    return key if own is held or not isinstance(own, dict) else key_of(own, held)
+    return key if own is referent or not isinstance(own, dict) else key_of(own, referent)
 
 
-def key_of(holder, held):
-    return next((str(name) for name, value in list(holder.items()) if value is held), "")
+def key_of(holder, referent):
+    return next((str(name) for name, value in list(holder.items()) if value is referent), "")
 
 
 def references(objects):
@@ -84,38 +84,38 @@ class Holders:
     @staticmethod
     def outwards(frame):
         """It and its callers, without those of this search."""
-        here, found = os.path.dirname(__file__), []
+        here, frames = os.path.dirname(__file__), []
         while frame:
             if os.path.dirname(frame.f_code.co_filename) != here:
-                found.append(frame)
+                frames.append(frame)
             frame = frame.f_back
-        return found
+        return frames
 
     def lists(self, count):
         """Lists of this search, which hold nothing of the program."""
-        found = [[] for _ in range(count)]
-        self.own.update(map(id, found))
-        return found
+        sublists = [[] for _ in range(count)]
+        self.own.update(map(id, sublists))
+        return sublists
 
-    def end_at(self, holder, held, key):
+    def end_at(self, holder, referent, key):
         """The name, if the search ends here."""
         if isinstance(holder, dict) and id(holder) in self.globals:
             return f"`{key}` of module {self.globals[id(holder)]}"
         if isinstance(holder, type):
-            return f"class {holder.__qualname__}, attribute `{attribute(holder, held, key)}`"
+            return f"class {holder.__qualname__}, attribute `{attribute(holder, referent, key)}`"
         frame = holder if isinstance(holder, types.FrameType) else getattr(holder, "gi_frame", None) if isinstance(holder, types.GeneratorType) else None
-        if frame and (name := variables(frame).get(id(held))):
+        if frame and (name := variables(frame).get(id(referent))):
             return variable(name, frame.f_code) + (", whose frame is kept" if frame is holder else "")
-        if isinstance(holder, self.torch.nn.Module) and (name := attribute(holder, held, key)):
+        if isinstance(holder, self.torch.nn.Module) and (name := attribute(holder, referent, key)):
             path = self.paths.get(id(holder), b"").decode()
             return f"attribute `{name}` of {f'module {path} (' if path else ''}{type(holder).__name__}{')' if path else ''}"
         return ""
 
-    def through(self, holder, held, key):
+    def through(self, holder, referent, key):
         """What a name says of an object between."""
         if isinstance(holder, types.FunctionType):
             return f"closure {holder.__name__} ({place(holder.__code__, holder.__code__.co_firstlineno)})"
-        name = "" if isinstance(holder, (dict, list, tuple, set)) else attribute(holder, held, key)
+        name = "" if isinstance(holder, (dict, list, tuple, set)) else attribute(holder, referent, key)
         return f"attribute `{name}` of {type(holder).__name__}" if name else ""
 
     def holder(self, start):
@@ -128,11 +128,11 @@ class Holders:
             met.update(map(id, level))
             members += level
             notes_after = []
-            for at, (key, said) in enumerate(notes):
-                name = self.end_or_after(level[at], key, said, met, after, notes_after)
+            for at, (key, note) in enumerate(notes):
+                name = self.end_or_after(level[at], key, note, met, after, notes_after)
                 if name:
                     return "holder", name
-            between = next((said for _, said in notes_after if said), between)
+            between = next((note for _, note in notes_after if note), between)
             level[:], notes = after, notes_after
             after.clear()
             if not level or len(level) > WIDEST:
@@ -141,19 +141,19 @@ class Holders:
             return None
         return "cycle of references", between
 
-    def end_or_after(self, held, key, said, met, after, notes):
+    def end_or_after(self, referent, key, note, met, after, notes):
         """The name where the search ends; else "", and what refers to the object comes after it."""
-        if id(held) in self.variables:
-            code, name = self.variables[id(held)]
-            return variable(name, code) + (", " + said if said else "")
-        for holder in gc.get_referrers(held):
+        if id(referent) in self.variables:
+            code, name = self.variables[id(referent)]
+            return variable(name, code) + (", " + note if note else "")
+        for holder in gc.get_referrers(referent):
             if id(holder) in self.own or id(holder) in met or isinstance(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
                 continue
-            own_key = key_of(holder, held) if isinstance(holder, dict) else ""
+            own_key = key_of(holder, referent) if isinstance(holder, dict) else ""
             own_key = key if own_key in ("_buffers", "_parameters") else own_key
-            if name := self.end_at(holder, held, own_key or key):
-                return name + (", " + said if said else "")
+            if name := self.end_at(holder, referent, own_key or key):
+                return name + (", " + note if note else "")
             met.add(id(holder))
             after.append(holder)
-            notes.append((own_key, said or self.through(holder, held, key)))
+            notes.append((own_key, note or self.through(holder, referent, key)))
         return ""

@@ -126,8 +126,8 @@ def reduce_in_blocks(self, input, inner=interpreter.ReduceOps.generic_reduce):
     results = [block[0] for block in blocks]
     if self.keep_dims:
         results = [numpy.expand_dims(result, axis if self.axis is not None else tuple(range(len(input[0].shape)))) for result in results]
-    found = tuple(self.to_tensor(result, kind) for result, kind in zip(results, kinds))
-    return found if len(found) > 1 else found[0]
+    tensors = tuple(self.to_tensor(result, kind) for result, kind in zip(results, kinds))
+    return tensors if len(tensors) > 1 else tensors[0]
 
 
 def scan_in_blocks(self, input, inner=interpreter.ScanOps.generic_scan):
@@ -136,8 +136,8 @@ def scan_in_blocks(self, input, inner=interpreter.ScanOps.generic_scan):
     distance = 1
     try:
         while distance < len(blocks[0]):
-            found = combined(self, kinds, [numpy.roll(block, distance, 0) for block in blocks], blocks)
-            blocks = [numpy.concatenate([block[:distance], each[distance:]]) for block, each in zip(blocks, found)]
+            combined_blocks = combined(self, kinds, [numpy.roll(block, distance, 0) for block in blocks], blocks)
+            blocks = [numpy.concatenate([block[:distance], each[distance:]]) for block, each in zip(blocks, combined_blocks)]
             distance *= 2
     except OfBlock:
         return inner(self, input)

@@ -222,12 +222,12 @@ class Labels:
 
     def addresses(self, value):
         """Where a value that is no plain tensor lies on a GPU. A tensor without memory raises what its class likes, which the program must not see."""
-        found = []
+        pointers = []
         with contextlib.suppress(Exception):
             for tensor in plain_tensors(self.torch, value):
                 with contextlib.suppress(Exception):
-                    found += [tensor.data_ptr()] if tensor.is_cuda else []
-        return filter(None, found)
+                    pointers += [tensor.data_ptr()] if tensor.is_cuda else []
+        return filter(None, pointers)
 
     def name(self, parameter, path=None):
         """The name of a parameter: its path below the outermost module, or its type and shape."""

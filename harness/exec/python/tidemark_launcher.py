@@ -15,17 +15,17 @@ def tasks_of_step():
 
 def rank():
     """None where no launcher says it."""
-    said = first("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-    if said is None and tasks_of_step() > 1:
-        said = first("SLURM_PROCID")
-    return None if said is None else int(said)
+    value = first("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+    if value is None and tasks_of_step() > 1:
+        value = first("SLURM_PROCID")
+    return None if value is None else int(value)
 
 
 def local_size():
     """The number of its processes on this machine; None where no launcher says it."""
-    said = first("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
-    if said is not None:
-        return int(said)
+    value = first("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+    if value is not None:
+        return int(value)
     counts = []  # of "4(x2),3": four on each of two machines, three on the last
     for count, machines in re.findall(r"(\d+)(?:\(x(\d+)\))?", os.environ.get("SLURM_STEP_TASKS_PER_NODE", "")):
         counts += [int(count)] * int(machines or 1)

@@ -94,9 +94,9 @@ class Events:
 def free(place, ending):
     """The place, with a number where a file of that name is there."""
     number = 0
-    while os.path.exists(found := place + (f"-{number}" if number else "") + ending):
+    while os.path.exists(path := place + (f"-{number}" if number else "") + ending):
         number += 1
-    return found.removesuffix(ending)
+    return path.removesuffix(ending)
 
 
 class Record:
@@ -204,10 +204,10 @@ class Record:
         self.libraries.tidemark_nccl_leave()
 
     def races(self):
-        found = tidemark_platform.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
-        for race in found:
+        rows = tidemark_platform.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
+        for race in rows:
             race["explanation"] += f" ({race['count']} times)" if race["count"] > 1 else ""
-        return found
+        return rows
 
     def write(self, ended):
         if ended:

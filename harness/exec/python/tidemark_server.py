@@ -100,7 +100,7 @@ def run(programs, connection, started=None):
     pids = list(left)
     if started:
         started(pids)
-    first, process, said, asked = 0, "", "", 0.0
+    first, process, message, asked = 0, "", "", 0.0
     while left:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
@@ -117,10 +117,10 @@ def run(programs, connection, started=None):
         name = left.pop(pid)
         words = how(name, status)
         end([pid], signal.SIGKILL)  # what it has left running in its process group
-        if words and not said:
-            first, process, said, asked = status, name, words, time.monotonic()
+        if words and not message:
+            first, process, message, asked = status, name, words, time.monotonic()
             end(left, signal.SIGTERM)
-    return first, process, said, pids
+    return first, process, message, pids
 
 
 def gone(connection):

@@ -80,13 +80,13 @@ class Steady:
 
     def figures(self):
         """The highest figures of each GPU until now, and what is allocated."""
-        found = []
+        values = []
         for device in range(self.torch.cuda.device_count()):
             stats = self.torch.cuda.memory_stats_as_nested_dict(device)
             if stats:
-                found += [stats[name]["all"]["peak"] for name in ("allocated_bytes", "active_bytes", "reserved_bytes")]
-                found.append(stats["allocated_bytes"]["all"]["current"])
-        return found
+                values += [stats[name]["all"]["peak"] for name in ("allocated_bytes", "active_bytes", "reserved_bytes")]
+                values.append(stats["allocated_bytes"]["all"]["current"])
+        return values
 
     def write(self, ending, number):
         place = os.path.join(self.folder, f"{os.getpid()}.{ending}")

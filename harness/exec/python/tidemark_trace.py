@@ -80,7 +80,7 @@ class Trace:
                 events.append({"name": (span.op or span.name).decode(errors="replace"), "cat": KINDS[span.kind], "ph": "X", "pid": 0,
                                "tid": lanes[span.stream], "ts": (span.begin - begin) / 1000, "dur": (span.end - span.begin) / 1000,
                                "args": {"ahead_ns": span.begin - span.enqueued}})
-            said = {"displayTimeUnit": "ns", "otherData": {"clock": "virtual", "left_out": self.left_out}, "traceEvents": events}
+            document = {"displayTimeUnit": "ns", "otherData": {"clock": "virtual", "left_out": self.left_out}, "traceEvents": events}
         with gzip.open(place + ".new", "wt", encoding="utf-8", compresslevel=4) as file:
-            json.dump(said, file, separators=(",", ":"))
+            json.dump(document, file, separators=(",", ":"))
         os.replace(place + ".new", place + ".trace.json.gz")

@@ -14,19 +14,19 @@ def built():
     """The build's own facts: the torch that its libraries belong to, where it and its sources are (in the wheel: beside the libraries)."""
     virtual = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(virtual, "python", "built.json"), encoding="utf-8") as file:
-        said = json.load(file)
-    places = {key: os.path.normpath(os.path.join(virtual, said[key])) for key in ("source", "cuda_include", "json")}
-    return {**said, **places, "virtual": virtual}
+        facts = json.load(file)
+    places = {key: os.path.normpath(os.path.join(virtual, facts[key])) for key in ("source", "cuda_include", "json")}
+    return {**facts, **places, "virtual": virtual}
 
 
 def facts_of(folders):
     """(folder, version, CUDA) of the torch package in these folders, or of none."""
     for folder in folders or ():
-        path, said = os.path.join(folder, "version.py"), {}
+        path, variables = os.path.join(folder, "version.py"), {}
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
-                exec(compile(file.read(), path, "exec"), said)
-            return folder, str(said.get("__version__")), said.get("cuda")
+                exec(compile(file.read(), path, "exec"), variables)
+            return folder, str(variables.get("__version__")), variables.get("cuda")
     return None, None, None
 
 
@@ -67,8 +67,8 @@ def libraries_for(folder, version, cuda):
 
 def check():
     """The answer to `tidemark exec` about a program's Python."""
-    found = importlib.machinery.PathFinder.find_spec("torch")
-    folder, version, cuda = facts_of(found.submodule_search_locations if found else None)
+    spec = importlib.machinery.PathFinder.find_spec("torch")
+    folder, version, cuda = facts_of(spec.submodule_search_locations if spec else None)
     wrong = problem(version, cuda)
     if wrong:
         return {"problem": wrong}

@@ -137,13 +137,13 @@ def ctc():
 
 
 def grad_functions(tensor):
-    found, left = [], [tensor.grad_fn]
+    names, left = [], [tensor.grad_fn]
     while left:
         one = left.pop()
         if one is not None:
-            found.append(type(one).__name__)
+            names.append(type(one).__name__)
             left += [before for before, _ in one.next_functions]
-    return found
+    return names
 
 
 def dropout():

@@ -40,11 +40,11 @@ def answers(op, sample, device, backward):
     given = [sample.input, sample.args, sample.kwargs]
     given = on("cpu", given) if device == "cpu" else given
     torch.manual_seed(0)
-    found = tensors(op(given[0], *given[1], **given[2]))
-    if backward and (roots := [each for each in found if each.requires_grad and each.is_floating_point()]):
+    results = tensors(op(given[0], *given[1], **given[2]))
+    if backward and (roots := [each for each in results if each.requires_grad and each.is_floating_point()]):
         leaves = [each for each in tensors(given) if each.requires_grad]
-        found = found + [each for each in torch.autograd.grad([each.sum() for each in roots], leaves, allow_unused=True) if each is not None]
-    return [each.detach() for each in found]
+        results = results + [each for each in torch.autograd.grad([each.sum() for each in roots], leaves, allow_unused=True) if each is not None]
+    return [each.detach() for each in results]
 
 
 def compare(op, sample, backward):

@@ -13,9 +13,9 @@ torch.cuda.set_device(device)
 dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
 pair = dist.new_group([rank // 2 * 2, rank // 2 * 2 + 1], use_local_synchronization=True)
 parts = dist.split_group(split_ranks=[[member for member in range(size) if member % 2 == odd] for odd in (0, 1)])
-said = [None] * size
-dist.all_gather_object(said, {"rank": rank})
-assert said[rank] == {"rank": rank}
+gathered = [None] * size
+dist.all_gather_object(gathered, {"rank": rank})
+assert gathered[rank] == {"rank": rank}
 
 torch.manual_seed(0)
 with torch.device("meta"):

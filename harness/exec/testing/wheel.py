@@ -41,10 +41,10 @@ def allocations():
     """Blocks are multiples of 512 bytes; 1 to 10 MiB come from segments of 20 MiB, more from segments of multiples of 2 MiB."""
     torch.cuda.empty_cache()
     before, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
-    held = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in (3 * MIB + 1, 18 * MIB)]  # the second is too long for the first's rest
+    tensors = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in (3 * MIB + 1, 18 * MIB)]  # the second is too long for the first's rest
     assert torch.cuda.memory_allocated() - before == 3 * MIB + 512 + 18 * MIB
     assert torch.cuda.memory_reserved() - reserved == 20 * MIB + 18 * MIB
-    del held
+    del tensors
     assert torch.cuda.memory_allocated() == before
     torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() == reserved
@@ -166,11 +166,11 @@ def grad_scaler():
 def snapshot():
     torch.cuda.empty_cache()
     torch.cuda.memory._record_memory_history(max_entries=100)
-    held = torch.empty(7 * MIB, dtype=torch.uint8, device="cuda")
-    found = torch.cuda.memory._snapshot()
+    tensor = torch.empty(7 * MIB, dtype=torch.uint8, device="cuda")
+    recorded = torch.cuda.memory._snapshot()
     torch.cuda.memory._record_memory_history(enabled=None)
-    assert any(event["action"] == "alloc" and event["size"] == held.numel() for event in found["device_traces"][0])
-    assert any(segment["total_size"] == 20 * MIB for segment in found["segments"])
+    assert any(event["action"] == "alloc" and event["size"] == tensor.numel() for event in recorded["device_traces"][0])
+    assert any(segment["total_size"] == 20 * MIB for segment in recorded["segments"])
 
 
 @check("alone")

@@ -80,9 +80,9 @@ def script(name, text):
 
 def fit(*words, **more):
     out = FOLDER / f"out{time.monotonic_ns()}.json"
-    said = Said("--out", out, *words, **more)
-    said.record = json.loads(out.read_text()) if out.exists() else None
-    return said
+    result = Said("--out", out, *words, **more)
+    result.record = json.loads(out.read_text()) if out.exists() else None
+    return result
 
 
 def exec_peaks(gpu, capacity, *command, **more):

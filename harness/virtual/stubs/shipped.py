@@ -27,14 +27,14 @@ def needed(path):
 
 def symbols(path, which):
     """(name, version or '') of a library's dynamic symbols; weak undefined ones need nobody."""
-    found = set()
+    versioned = set()
     for line in run("nm", "-D", which, path).splitlines():
         *_, kind, symbol = line.split()
         if which == "--undefined-only" and kind in "wv":
             continue
         name, _, version = symbol.partition("@")
-        found.add((name, version.lstrip("@")))
-    return found
+        versioned.add((name, version.lstrip("@")))
+    return versioned
 
 
 def home_of(name, table):

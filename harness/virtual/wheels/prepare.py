@@ -202,8 +202,8 @@ def files_of(patterns):
 class Compiler:
     def __init__(self, wheel, built, say):
         candidates = [os.environ["CXX"]] if os.environ.get("CXX") else [built["compiler"], "c++", "g++", "clang++"]
-        self.found = next(filter(None, map(shutil.which, candidates)), None)
-        if not self.found or not shutil.which("nm") or not shutil.which("readelf"):
+        self.compiler = next(filter(None, map(shutil.which, candidates)), None)
+        if not self.compiler or not shutil.which("nm") or not shutil.which("readelf"):
             raise CannotPrepare(f"its virtual libraries are compiled once, and there is no C++ compiler with binutils ({', '.join(candidates)}): "
                                 "install g++, or set CXX")
         self.cuda = cuda_headers(wheel, built)
@@ -211,7 +211,7 @@ class Compiler:
         root = os.path.dirname(os.path.dirname(PLATFORM))
         with open(os.path.join(wheel.lib, "libc10.so"), "rb") as file:
             abi = int(re.search(rb"_ZN3c10[A-Za-z0-9_]*NSt7__cxx1112basic_string", file.read()) is not None)  # not before 2.7
-        clang = re.match(r".*clang version (\d+)", subprocess.run([self.found, "--version"], stdout=subprocess.PIPE, universal_newlines=True, check=False).stdout)
+        clang = re.match(r".*clang version (\d+)", subprocess.run([self.compiler, "--version"], stdout=subprocess.PIPE, universal_newlines=True, check=False).stdout)
         names = ["-fclang-abi-compat=17"] if clang and int(clang.group(1)) >= 18 else []  # of PyTorch's templates, as GCC has them
         self.plain = ["-std=c++20", "-O1", "-w", "-fPIC", "-fsigned-char", "-ffp-contract=off", "-fvisibility=hidden", *names, "-I" + root, "-isystem", self.cuda]
         # CUDA 12's package of headers lacks some: crt/ comes with its compiler's, nv/ with CCCL's, and the build has both of its own version.
@@ -225,17 +225,17 @@ class Compiler:
         self.torch = [f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-isystem", include, "-isystem", os.path.join(include, "torch", "csrc", "api", "include")]
         self.cache = ["ccache"] if os.environ.get("CCACHE_DIR") and shutil.which("ccache") else []
         self.device = os.path.join(built["virtual"], "libtidemark_device.so.1")
-        self.pool, self.futures, self.say, self.said, self.lock = concurrent.futures.ThreadPoolExecutor(os.cpu_count()), [], say, 0, threading.Lock()
+        self.pool, self.futures, self.say, self.reported, self.lock = concurrent.futures.ThreadPoolExecutor(os.cpu_count()), [], say, 0, threading.Lock()
 
     def run(self, command):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, check=False)
         if done.returncode != 0:
             lines = done.stdout.splitlines()
             first = next((line for line in lines if re.search(r"error|No space|cannot", line)), lines[-1] if lines else "")
-            raise CannotPrepare(f"its virtual libraries cannot be compiled by {self.found}: {first.strip() or 'it says nothing'}")
+            raise CannotPrepare(f"its virtual libraries cannot be compiled by {self.compiler}: {first.strip() or 'it says nothing'}")
 
     def start(self, source, target, *options):
-        command = [*self.cache, self.found, *self.plain, *options, *self.after, "-c", source, "-o", target]
+        command = [*self.cache, self.compiler, *self.plain, *options, *self.after, "-c", source, "-o", target]
         self.futures.append(self.pool.submit(self.run, command))
         self.futures[-1].add_done_callback(lambda _: self.progress())
         return target, self.futures[-1]
@@ -255,7 +255,7 @@ class Compiler:
 
     def link(self, path, started, *options):
         objects = [target for target, future in started if not future.result()]
-        self.run([self.found, "-shared", "-o", path, "-Wl,-soname," + os.path.basename(path), *objects, *options])
+        self.run([self.compiler, "-shared", "-o", path, "-Wl,-soname," + os.path.basename(path), *objects, *options])
 
     def progress(self):
         """Says each tenth of the parts that have been compiled, of those that are known; nothing once one of them has failed."""
@@ -264,13 +264,13 @@ class Compiler:
             if any(future.cancelled() or future.exception() for future in ended):
                 return
             tenths = 10 * len(ended) // len(self.futures)
-            if tenths > self.said:
-                self.said = tenths
+            if tenths > self.reported:
+                self.reported = tenths
                 self.say(f"{10 * tenths} % ")
 
     def give_up(self):
         with self.lock:
-            self.said = 10  # no part that still ends is told
+            self.reported = 10  # no part that still ends is told
         for future in self.futures:
             future.cancel()
 
