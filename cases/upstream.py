@@ -50,7 +50,7 @@ class Phases:
         self.open = self.allocator.begin("")
 
     @property
-    def found(self):
+    def peaks(self):
         return {phase.name: phase.peak for phase in self.phases}
 
     def record(self):
@@ -76,7 +76,7 @@ def train_steps(torch, model, optimizer, inputs, steps, after=lambda step: None)
         optimizer.step()
         phases.end("optimizer")
         after(step)
-    return phases.found
+    return phases.peaks
 
 
 def programs(run):
@@ -87,13 +87,13 @@ def programs(run):
     for number, words in enumerate(" ".join(sys.argv[1:]).split(" + ")):
         child = os.fork()
         if child == 0:
-            found = run(words.split(), str(out / f"store{number}"))
+            result = run(words.split(), str(out / f"store{number}"))
             if Phases.last:
-                found["record"] = Phases.last.record()
+                result["record"] = Phases.last.record()
             if folder:
-                (out / f"{number}.{os.environ.get('RANK', 0)}.json").write_text(json.dumps(found), encoding="utf-8")
+                (out / f"{number}.{os.environ.get('RANK', 0)}.json").write_text(json.dumps(result), encoding="utf-8")
             else:
-                print(json.dumps(found), flush=True)
+                print(json.dumps(result), flush=True)
             os._exit(0)  # the interpreter's own end may meet an autograd thread that still drops an object
         if os.waitpid(child, 0)[1] != 0:
             sys.exit(f"error: the program {words} has failed, see above")
@@ -192,20 +192,20 @@ def trial_of(scenario, row):
 def ours(scenario, row):
     """(peaks of every rank by phase and statistic, values of the scenario's words by statistic, of every rank how often each word is in the account of
     its highest requested bytes: n_WORD)"""
-    (found,) = trial_of(scenario, row)["trials"]
-    (variant,) = [each for each in found["variants"] if each["name"] == row.variant]
+    (own_trial,) = trial_of(scenario, row)["trials"]
+    (variant,) = [each for each in own_trial["variants"] if each["name"] == row.variant]
     peaks = [{phase["name"]: {name: phase[name]["peak"] for name in STATISTICS} for phase in rank["phases"]} for rank in variant["ranks"]]
     if row.each_rank:  # what the program's order of Python objects decides, allocated and reserved bytes, is not compared
         peaks = [{"step": {"requested": max(phase["requested"] for phase in rank.values())}} for rank in peaks]
     values = {statistic: {} for statistic in STATISTICS}
     counts = [{} for _ in peaks]
-    for verdict in found["verdicts"]:
+    for verdict in own_trial["verdicts"]:
         found_sum = re.fullmatch(r"memory/(form|account)/(\w+)/.*", verdict["name"])
         if found_sum and verdict["variant"] == row.variant:
             values[found_sum[2]] |= verdict["expected"]["values"]
         if verdict["name"] == "memory/account/requested/pipeline" and verdict["variant"] == row.variant:
             for rank in verdict["ranks"]:
-                counts[rank] = {f"n_{symbol['name']}": 0 for symbol in found["symbols"]} | counted(verdict["expected"]["formula"])
+                counts[rank] = {f"n_{symbol['name']}": 0 for symbol in own_trial["symbols"]} | counted(verdict["expected"]["formula"])
         found_moment = re.fullmatch(r"trajectory/(form|account)/(.*)", verdict["name"])
         if found_moment and verdict["variant"] == row.variant and not row.each_rank:  # of allocated bytes first
             moment = found_moment[2]
@@ -239,15 +239,15 @@ def theirs(program, python, path, rows):
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT, check=False, cwd=folder, env=environment)
         except subprocess.TimeoutExpired:
             raise Failed(f"the programs were stopped after {LIMIT} s") from None
-        found = [[json.loads(file.read_text(encoding="utf-8")) for file in sorted(Path(folder).glob(f"{number}.*.json"), key=lambda file: int(file.name.split(".")[1]))]
+        outputs = [[json.loads(file.read_text(encoding="utf-8")) for file in sorted(Path(folder).glob(f"{number}.*.json"), key=lambda file: int(file.name.split(".")[1]))]
                  for number in range(len(programs_of))]
-        if done.returncode != 0 or not all(found):
+        if done.returncode != 0 or not all(outputs):
             lines = (done.stdout + done.stderr).splitlines()
-            said = [line for line in lines if re.match(r"\w*(Error|Exception)\b", line)] or [line for line in lines if "rror" in line] or ["nothing was said"]
-            raise Failed(f"exit code {done.returncode}, torch {torch}: {said[-1].strip()}")
+            errors = [line for line in lines if re.match(r"\w*(Error|Exception)\b", line)] or [line for line in lines if "rror" in line] or ["nothing was said"]
+            raise Failed(f"exit code {done.returncode}, torch {torch}: {errors[-1].strip()}")
         if each_rank:
-            found = [[rank for (rank,) in found[first:first + ranks]] for first in range(0, len(found), ranks)]
-        return found
+            outputs = [[rank for (rank,) in outputs[first:first + ranks]] for first in range(0, len(outputs), ranks)]
+        return outputs
 
 
 def compare(scenario, row, released_ranks):
@@ -260,9 +260,9 @@ def compare(scenario, row, released_ranks):
     except Failed as error:
         outcome.wrong.append(str(error))
         return outcome
-    found = [rank["phases"] | {name: {"allocated": allocated, "requested": requested} for name, allocated, requested in rank.get("trajectory", ())}
+    released_phases = [rank["phases"] | {name: {"allocated": allocated, "requested": requested} for name, allocated, requested in rank.get("trajectory", ())}
              for rank in released_ranks]
-    for rank, (mine, released) in enumerate(zip(expected, found, strict=True)):
+    for rank, (mine, released) in enumerate(zip(expected, released_phases, strict=True)):
         if mine.keys() != released.keys():
             outcome.wrong.append(f"rank {rank} has the phases {', '.join(released)}, and the scenario {', '.join(mine)}")
             continue

@@ -43,10 +43,10 @@ class Writer:
             self.add_trial({**trial(scenario, row, None, [], ""), "skipped": reason, "variants": []})
 
     def add_row(self, scenario, row, outcome, ranks):
-        found = outcome.report or {"trials": [None], "run": self.run}
-        self.run = found["run"]
+        report = outcome.report or {"trials": [None], "run": self.run}
+        self.run = report["run"]
         problem = "" if outcome.figures else "; ".join(outcome.wrong)
-        self.add_trial(trial(scenario, row, found["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
+        self.add_trial(trial(scenario, row, report["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
                              [rank(one["record"]) for one in ranks if "record" in one]))
 
     def add_tests(self, file, torch, devices, verdicts):
@@ -77,9 +77,9 @@ def verdict(row, phase, statistic, rank, scenario, released, differences, words)
                     why="; ".join(each.why for each, _ in counted))
 
 
-def trial(scenario, row, found, verdicts, problem, ranks=()):
+def trial(scenario, row, record, verdicts, problem, ranks=()):
     """`found`: the scenario's trial as its report has it, None where it has not run."""
-    base = found or {"size": row.size, "mode": "shapes", "schedule": row.schedule, "ranks": row.ranks, "steps": row.steps, "seed": 0, "params": dict(row.parameters),
+    base = record or {"size": row.size, "mode": "shapes", "schedule": row.schedule, "ranks": row.ranks, "steps": row.steps, "seed": 0, "params": dict(row.parameters),
                      "story": "", "statistic": "active", "symbols": []}
     ours = [{**each, "role": "baseline", "files": []} for each in base.get("variants", []) if each["name"] == row.variant]
     theirs = {"name": RELEASED, "role": "fixed", "error": problem or None, "loss": [], "step_time_ns": [], "ranks": list(ranks), "sweep": [], "growth": [],

@@ -38,9 +38,9 @@ def test_junit(folders):
                       for trial in report["trials"] for key in {(v["variant"], v["name"]) for v in trial["verdicts"]}]
         assert len(root.findall("testsuite")) == len({trial["scenario"] for trial in report["trials"]})
         for attribute, element in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-            found = list(root.iter(element))
-            assert int(root.get(attribute)) == len(found), attribute
-            assert sum(int(suite.get(attribute)) for suite in root) == len(found), attribute
+            elements = list(root.iter(element))
+            assert int(root.get(attribute)) == len(elements), attribute
+            assert sum(int(suite.get(attribute)) for suite in root) == len(elements), attribute
         assert int(root.get("failures")) == sum("fail" in statuses for statuses in assertions)
         summary = report["summary"]
         programs = [trial["program"] for trial in report["trials"] if "program" in trial]
@@ -53,7 +53,7 @@ def test_junit(folders):
             lost = [trial["variants"] for trial in report["trials"] if "not_run" in trial]
             assert sum(error.get("message").startswith("not run: ") for error in root.iter("error")) == sum(
                 variants[0].get("not_run") is not None or sum("not_run" in v for v in variants) for variants in lost)
-        passed = sum(int(said.text.removesuffix(" passed").split()[0].replace(",", "")) for said in root.iter("system-out"))
+        passed = sum(int(output.text.removesuffix(" passed").split()[0].replace(",", "")) for output in root.iter("system-out"))
         assert passed == summary["passed"], "the count of verdicts that the page and summary.md have"
         if len(programs) < len(report["trials"]):
             counts = f"{summary['passed']:,} verdict{'s' if summary['passed'] != 1 else ''} passed, {summary['failed']:,} failed, {summary['skipped']:,} skipped"

@@ -162,7 +162,7 @@ def train(words, _store):
         units -= name == "unit"
         number = units ^ 1 if a.pattern == "nested_adapters" else units  # a layer's backward begins before its adapter's
         trajectory.append([f"unit {number}" if name == "unit" else name, *figures])
-    return {"phases": phases.found, "trajectory": trajectory}
+    return {"phases": phases.peaks, "trajectory": trajectory}
 
 
 programs(train)

@@ -29,17 +29,17 @@ def newer_forward(layout, stays):
 
 
 def differences(torch, layout, stays, waits):
-    found = [Difference(f"{torch}: dist.barrier keeps a tensor", f"block({BARRIER[torch]})", statistics=("allocated", "active")),
+    all_differences = [Difference(f"{torch}: dist.barrier keeps a tensor", f"block({BARRIER[torch]})", statistics=("allocated", "active")),
              Difference(f"{torch}: dist.barrier keeps a tensor", str(BARRIER[torch]), statistics=("requested",))]
     if waits and not stays:
-        found += ROOT
+        all_differences += ROOT
     if torch == "2.15.0":
         forward = newer_forward(layout, stays)
-        found += [Difference(f"{NEWER} {forward}", forward, ("forward",), WITHOUT_RESERVED),
+        all_differences += [Difference(f"{NEWER} {forward}", forward, ("forward",), WITHOUT_RESERVED),
                   Difference(f"{RESTS}; backward's highest moment is a product", "-w", ("backward",), WITHOUT_RESERVED),
                   Difference(RESTS, "-2*w", ("zero_grad", "optimizer"), WITHOUT_RESERVED),
                   Difference("2.15.0: both threads multiply on one stream, so they take turns with one workspace", "-w", statistics=("reserved",))]
-    return tuple(found)
+    return tuple(all_differences)
 
 
 def row(torch, layout, stays, schedule, avoid=False):

@@ -68,10 +68,10 @@ def train(words, store):
     optimizer = torch.optim.Adam(model.parameters())
     dist.barrier()
     torch.cuda.synchronize()
-    found = train_steps(torch, model, optimizer, lambda: torch.randn((BATCH // dist.get_world_size(), a.hidden), device="cuda"), STEPS)
+    phases = train_steps(torch, model, optimizer, lambda: torch.randn((BATCH // dist.get_world_size(), a.hidden), device="cuda"), STEPS)
     torch.cuda.synchronize()
     dist.destroy_process_group()
-    return {"phases": found}
+    return {"phases": phases}
 
 
 programs(train)

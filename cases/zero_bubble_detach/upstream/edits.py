@@ -24,10 +24,10 @@ class Edited(SourceFileLoader):
         for module, old, new in self.edits:
             if module != fullname.rpartition(".")[2]:
                 continue
-            found = [one for one in ((old,) if isinstance(old, str) else old) if one in text]
-            if not found:
+            matches = [one for one in ((old,) if isinstance(old, str) else old) if one in text]
+            if not matches:
                 sys.exit(f"error: {self.path} has no longer: {old!r}")
-            text = text.replace(found[0], new)
+            text = text.replace(matches[0], new)
         return compile(text, self.path, "exec", dont_inherit=True)
 
     @classmethod
