@@ -22,6 +22,7 @@ from reading import read  # noqa: E402
 
 STATISTICS = ("allocated", "active", "reserved", "requested")
 LIMIT = 3600  # seconds of a process
+RELEASED = "released"  # the variant of released code in a report
 
 
 class Failed(Exception):
@@ -99,21 +100,6 @@ def programs(run):
             sys.exit(f"error: the program {words} has failed, see above")
 
 
-def worth(formula, values):
-    """The value of a formula, a whole number. Raises Misuse where it is none."""
-    from tidemark.verdict import equality
-
-    return worth_of(formula, tuple(equality("worth", None, formula, values)["expected"]["values"].items()))
-
-
-@functools.lru_cache(maxsize=None)
-def worth_of(formula, values):
-    from tidemark.verdict import judged, verdict
-
-    (one,), _ = judged([verdict("worth", formula=formula, values=dict(values))], TIDEMARK)
-    return one["expected"]["low"]
-
-
 @dataclass(frozen=True)
 class Difference:
     """Bytes that released code has more than the scenario (or less), and why."""
@@ -123,10 +109,8 @@ class Difference:
     statistics: tuple = STATISTICS
     whole: bool = False  # the formula is the whole figure of released code, and not what it has more
 
-    def of(self, phase, statistic, values, here):
-        if statistic not in self.statistics or self.phases and phase.partition("/")[0] not in self.phases:
-            return 0
-        return worth(self.formula, values) - (here if self.whole else 0)
+    def applies(self, phase, statistic):
+        return statistic in self.statistics and (not self.phases or phase.partition("/")[0] in self.phases)
 
 
 @dataclass(frozen=True)
@@ -163,7 +147,7 @@ class Outcome:
     explained: int = 0
     wrong: list = field(default_factory=list)
     amounts: dict = field(default_factory=dict)  # why -> the amounts that were added
-    figures: list = field(default_factory=list)  # (phase, statistic, rank, here, there, [(Difference, bytes)], values)
+    verdicts: list = field(default_factory=list)  # on every figure
     report: dict = None  # of the scenario's run; None: it has failed
     theirs: int = 0  # highest active bytes
     ours: int = 0
@@ -250,8 +234,23 @@ def theirs(program, python, path, rows):
         return outputs
 
 
+def claims_of(row, phase, statistic, rank, scenario, released, words):
+    """([(Difference, the claim that asks for the value of its formula)], the claim that a figure of the released code is the scenario's with these differences);
+    all in bytes. The formula of a difference that is the whole figure stands in place of the scenario's. Raises Misuse where a formula is none."""
+    from tidemark.verdict import SKIP, equality, verdict
+
+    name = f"memory/released/{statistic}/{phase}"
+    if statistic in row.not_judged:
+        return [], verdict(name, SKIP, variant=RELEASED, rank=rank, measured=released, why=row.not_judged[statistic])
+    differences = [each for each in row.differences if each.applies(phase, statistic)]
+    whole = any(each.whole for each in differences)
+    formula = " + ".join(([] if whole else ["scenario"]) + [f"({each.formula})" for each in differences])
+    asked = [(each, equality(name, None, each.formula, words)) for each in differences]
+    return asked, {**equality(name, released, formula, {**words, "scenario": scenario}, rank), "variant": RELEASED}
+
+
 def compare(scenario, row, released_ranks):
-    from tidemark.verdict import Misuse
+    from tidemark.verdict import FAIL, PASS, Misuse, judged
 
     outcome = Outcome()
     try:
@@ -261,7 +260,8 @@ def compare(scenario, row, released_ranks):
         outcome.wrong.append(str(error))
         return outcome
     released_phases = [rank["phases"] | {name: {"allocated": allocated, "requested": requested} for name, allocated, requested in rank.get("trajectory", ())}
-             for rank in released_ranks]
+                       for rank in released_ranks]
+    figures, claims = [], []  # (text, scenario's bytes, [Difference]) and, in this order, the claims on them
     for rank, (mine, released) in enumerate(zip(expected, released_phases, strict=True)):
         if mine.keys() != released.keys():
             outcome.wrong.append(f"rank {rank} has the phases {', '.join(released)}, and the scenario {', '.join(mine)}")
@@ -271,25 +271,30 @@ def compare(scenario, row, released_ranks):
             if statistic == ("requested" if row.each_rank else "active"):
                 outcome.theirs, outcome.ours = max(outcome.theirs, there), max(outcome.ours, here)
             words = values[statistic] | counts[rank] | dict(row.values) | dict(row.of_rank[rank] if row.of_rank else ())
-            if statistic in row.not_judged:
-                outcome.figures.append((phase, statistic, rank, here, there, (), words))
-                continue
-            outcome.compared += 1
             try:
-                named = [(each, each.of(phase, statistic, words, here)) for each in row.differences]
+                asked, claim = claims_of(row, phase, statistic, rank, here, there, words)
             except Misuse as error:
                 outcome.wrong.append(f"rank {rank} {phase} {statistic}: {error}")
                 continue
-            outcome.figures.append((phase, statistic, rank, here, there, named, words))
-            known = sum(amount for _, amount in named)
-            if there != here + known:
-                outcome.wrong.append(f"rank {rank} {phase} {statistic}: released {there:,} bytes, the scenario {here:,}, explained {known:+,}, "
-                                     f"unexplained {there - here - known:+,}")
-            elif there == here:
-                outcome.equal += 1
-            else:
-                outcome.explained += 1
-                for each, amount in named:
-                    if amount:
-                        outcome.amounts.setdefault(each.why, set()).add(amount)
+            figures.append((f"rank {rank} {phase} {statistic}", here, [each for each, _ in asked]))
+            claims += [*(one for _, one in asked), claim]
+    try:
+        verdicts = iter(judged(claims, TIDEMARK)[0])
+    except Misuse as error:
+        outcome.wrong.append(str(error))
+        return outcome
+    for text, here, differences in figures:
+        amounts = [(each.why, next(verdicts)["expected"]["low"] - (here if each.whole else 0)) for each in differences]
+        amounts = [(why, amount) for why, amount in amounts if amount]
+        one = next(verdicts)
+        outcome.verdicts.append({**one, "why": one["why"] or "; ".join(why for why, _ in amounts)})
+        if one["status"] == FAIL:
+            known = sum(amount for _, amount in amounts)
+            outcome.wrong.append(f"{text}: released {one['measured']:,} bytes, the scenario {here:,}, explained {known:+,}, unexplained {one['measured'] - here - known:+,}")
+        elif one["status"] == PASS:
+            outcome.equal += one["measured"] == here
+            outcome.explained += one["measured"] != here
+            for why, amount in amounts if one["measured"] != here else ():
+                outcome.amounts.setdefault(why, set()).add(amount)
+    outcome.compared = sum(one["status"] in (PASS, FAIL) for one in outcome.verdicts)
     return outcome

@@ -1,16 +1,12 @@
 """The rows of ci/upstream as an ordinary report of tidemark (tidemark report --schema), for --report: each row is a trial of the scenario, with the released
 code as a variant beside it. `tidemark report` renders it, `tidemark compare` holds two together."""
 import datetime
-import re
 import sys
 
-from upstream import TIDEMARK
+from upstream import RELEASED, TIDEMARK
 
 from tidemark.report import Trials, rank
-from tidemark.verdict import FAIL, PASS, SKIP
-from tidemark.verdict import verdict as recorded
-
-RELEASED = "released"
+from tidemark.verdict import verdict
 
 
 class Writer:
@@ -45,8 +41,8 @@ class Writer:
     def add_row(self, scenario, row, outcome, ranks):
         report = outcome.report or {"trials": [None], "run": self.run}
         self.run = report["run"]
-        problem = "" if outcome.figures else "; ".join(outcome.wrong)
-        self.add_trial(trial(scenario, row, report["trials"][0], [verdict(row, *figure) for figure in outcome.figures], problem,
+        problem = "" if outcome.verdicts else "; ".join(outcome.wrong)
+        self.add_trial(trial(scenario, row, report["trials"][0], outcome.verdicts, problem,
                              [rank(one["record"]) for one in ranks if "record" in one]))
 
     def add_tests(self, file, torch, devices, verdicts):
@@ -54,7 +50,7 @@ class Writer:
         variant = {"name": RELEASED, "role": "fixed", "error": None, "loss": [], "step_time_ns": [], "ranks": [], "sweep": [], "growth": [], "what": f"released code: {file}, torch {torch}"}
         self.add_trial({"scenario": file, "size": "test", "mode": "math", "schedule": "calibrated", "ranks": devices, "steps": 0, "seed": 0, "params": {}, "skipped": None,
                         "variants": [variant], "story": "", "statistic": "allocated", "symbols": [],
-                        "verdicts": [recorded(f"run/{name}", status, variant=RELEASED, why=why) for name, status, why in verdicts]})
+                        "verdicts": [verdict(f"run/{name}", status, variant=RELEASED, why=why) for name, status, why in verdicts]})
 
     def finish(self):
         """Has `tidemark report` make the report."""
@@ -64,21 +60,8 @@ class Writer:
             self.trials.finish(TIDEMARK)
 
 
-def verdict(row, phase, statistic, rank, scenario, released, differences, words):
-    """Verdict on one figure of the released code, in bytes; `scenario` is the scenario's."""
-    name = f"memory/released/{statistic}/{phase}"
-    if statistic in row.not_judged:
-        return recorded(name, SKIP, variant=RELEASED, rank=rank, measured=released, why=row.not_judged[statistic])
-    counted = [(each, amount) for each, amount in differences if amount]
-    expected = scenario + sum(amount for _, amount in counted)
-    formula = " + ".join(([] if any(each.whole for each, _ in counted) else ["scenario"]) + [f"({each.formula})" for each, _ in counted])
-    used = {word: value for word, value in {**words, "scenario": scenario}.items() if re.search(rf"\b{re.escape(word)}\b", formula)}
-    return recorded(name, PASS if released == expected else FAIL, variant=RELEASED, rank=rank, low=expected, high=expected, formula=formula, values=used, measured=released,
-                    why="; ".join(each.why for each, _ in counted))
-
-
 def trial(scenario, row, record, verdicts, problem, ranks=()):
-    """`found`: the scenario's trial as its report has it, None where it has not run."""
+    """The trial of a row. `record`: the scenario's trial as its report has it, None where it has not run."""
     base = record or {"size": row.size, "mode": "shapes", "schedule": row.schedule, "ranks": row.ranks, "steps": row.steps, "seed": 0, "params": dict(row.parameters),
                      "story": "", "statistic": "active", "symbols": []}
     ours = [{**each, "role": "baseline", "files": []} for each in base.get("variants", []) if each["name"] == row.variant]
