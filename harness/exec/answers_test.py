@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from testing.said import HERE, Said
+from testing.said import HERE, MIB, Said
 
 RUNS = int(os.environ.get("TIDEMARK_TEST_RUNS", "0"))
 LOAD = int(os.environ.get("TIDEMARK_TEST_LOAD", "2"))
@@ -67,6 +67,14 @@ def test_long_steps():
     (instant, _), (calibrated, result), (short, _) = peaks("instant", ", long steps"), peaks("calibrated", ", long steps"), peaks("calibrated", "")
     result.check(len(instant) == 2 * len(parts) and calibrated == instant, f"the peaks of instant: {instant}")
     result.check(all(short[part] > calibrated[part] for part in instant), f"lower than of short steps: {short}")
+
+
+@pytest.mark.parametrize("flags", [[], ["--report"]])
+def test_cycles(flags, tmp_path):
+    """Python's collector runs at the same objects however long the host takes: tidemark's part in the process makes none on a clock of its own."""
+    runs = [Said(*(flags and [*flags, tmp_path / str(seconds)]), "--", sys.executable, HERE / "answers" / "cycles.py", seconds).ends(0) for seconds in (0, 2.4)]
+    for result in runs:
+        result.check(result.out == runs[0].out and int(result.out.split()[0]) > 8 * MIB, f"the output of the first run, with cycles that wait: {runs[0].out}")
 
 
 def test_loader():

@@ -1,17 +1,13 @@
 """The record of a Python process under `tidemark exec`: its memory, and what else the platform knows of it."""
 import atexit
 import functools
-import json
 import os
 import sys
 import threading
 
 import tidemark_launcher
-import tidemark_platform
 from tidemark_platform import stop
 from tidemark_settings import settings
-
-INTERVAL = 0.5  # seconds between two records of what is not in the record of memory, of a process that may be killed
 
 
 class Program:
@@ -53,42 +49,22 @@ class Places:
             return self.numbers[place]
 
 
-class Events:
-    """The answers that the program got about values that are not known, with the lines that asked."""
+class Answers:
+    """The answers that the program gets about values that are not known, with the lines that asked."""
 
     def __init__(self, program, layer):
         import ctypes
 
-        self.program = program
-        self.counts, self.lock = {}, threading.Lock()
+        self.program, self.layer = program, layer
+        layer.tidemark_record_answer.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)
         self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
-        self.modelled = ctypes.CDLL(None).tidemark_modelled
-        self.modelled.restype = ctypes.c_size_t
         layer.tidemark_layer_on_event(self.listener)
         atexit.register(layer.tidemark_layer_on_event, None)
 
     def add(self, operation, answer, decides):
         frame = self.program.frame(1)
         line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
-        event = (operation.decode(), answer.decode(), bool(decides), line)
-        with self.lock:
-            self.counts[event] = self.counts.get(event, 0) + 1
-
-    def tried(self):
-        """What is added where PyTorch tries all engines of cuDNN, which the platform does not have."""
-        torch = sys.modules.get("torch")
-        on = torch is not None and torch.backends.cudnn.benchmark
-        return ", with cudnn.benchmark on: the engines that a GPU tries take more, so that the true peak is higher" if on else ""
-
-    def all(self):
-        with self.lock:
-            counts = dict(self.counts)
-        for library in ("cuDNN", "cuFFT"):
-            if workspace := self.modelled(library.encode()):
-                tried = self.tried() if library == "cuDNN" else ""
-                counts["size of a workspace", f"that of a model, {workspace:,} bytes at most{tried}", False, library] = 1
-        names = ("operation", "answer", "decides", "line")
-        return [{**dict(zip(names, event)), "count": count} for event, count in counts.items()]
+        self.layer.tidemark_record_answer(operation, answer, decides, os.fsencode(line))
 
 
 def free(place, ending):
@@ -100,12 +76,13 @@ def free(place, ending):
 
 
 class Record:
-    """What `tidemark exec` reads of this process: PID.record, the record of its memory, and PID.json with the rest."""
+    """What `tidemark exec` reads of this process: PID.record, the record of its memory, and PID.json with the rest. No thread of Python's writes them
+    (../../virtual/recorder/process_file.h)."""
 
-    def __init__(self, torch, layer, events):
+    def __init__(self, torch, layer, answers):
         import ctypes
 
-        self.torch, self.libraries, self.events = torch, ctypes.CDLL(None), events
+        self.torch, self.libraries, self.answers = torch, ctypes.CDLL(None), answers
         self.layer = ctypes.PyDLL(None, handle=layer._handle)  # its calls are short: Python's lock is kept
         for name, types in (("label", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)),
                             ("setting", (ctypes.c_char_p, ctypes.c_char_p)), ("begin", (ctypes.c_char_p, ctypes.c_int))):
@@ -128,8 +105,6 @@ class Record:
         self.learn_rank()
         os.register_at_fork(after_in_child=self.forked)
         atexit.register(self.end)
-        self.ended = threading.Event()
-        threading.Thread(target=self.watch, name="tidemark", daemon=True).start()
 
     def tell_python(self):
         try:
@@ -162,13 +137,12 @@ class Record:
             # In a child of a fork that does not use CUDA nothing is written; a signal may have come while this thread was writing.
             if os.getpid() == self.pid and self.lock.acquire(timeout=1):
                 self.lock.release()
-                self.write(True)
+                self.write()
             try:
                 end(*words, **more)
             except OSError:  # no such program: this one goes on
-                self.ended = threading.Event()
-                threading.Thread(target=self.watch, name="tidemark", daemon=True).start()
-                self.write(False)
+                if self.follows and os.getpid() == self.pid:
+                    self.layer.tidemark_record_end(0)
                 raise
 
         setattr(os, name, functools.wraps(end)(ending))
@@ -189,59 +163,38 @@ class Record:
     def forked(self):
         """The child of a fork writes for itself if it comes to use CUDA; multiprocessing ends it by os._exit."""
         self.pid, self.rank, self.lock, self.follows = os.getpid(), None, threading.Lock(), False
-        self.events.counts, self.events.lock = {}, threading.Lock()
-        self.ended = threading.Event()
         from multiprocessing import util
 
         util.register_after_fork(self, lambda record: util.Finalize(record, record.leave, exitpriority=0))
 
     def end(self):
-        self.write(True)
+        self.write()
         self.libraries.tidemark_device_program_ends()
 
     def leave(self):
-        self.write(True)
+        self.write()
         self.libraries.tidemark_nccl_leave()
 
-    def races(self):
-        rows = tidemark_platform.read("tidemark_races_read") if os.environ.get("TIDEMARK_RACES") == "1" else []
-        for race in rows:
-            race["explanation"] += f" ({race['count']} times)" if race["count"] > 1 else ""
-        return rows
-
-    def write(self, ended):
-        if ended:
-            self.ended.set()  # no thread of Python's may run after its end
+    def write(self):
+        """The last time, unless the process goes on."""
         with self.lock:
-            if not self.follows or os.getpid() != self.pid or (self.ended.is_set() and not ended):
+            if not self.follows or os.getpid() != self.pid:
                 return
-            self.layer.tidemark_record_end(ended)
+            self.layer.tidemark_record_end(1)
+            if not self.labels:
+                return
             rank = self.known_rank()
-            record = {"pid": self.pid, "rank": rank, "ended": ended, "devices": [], "races": self.races(), "collectives": tidemark_platform.read("tidemark_nccl_calls"),
-                      "events": self.events.all(), "stood_in": self.libraries.tidemark_nccl_stood_in()}
             try:
-                with open(self.place + ".json.new", "w", encoding="utf-8") as file:
-                    json.dump(record, file)
-                os.replace(self.place + ".json.new", self.place + ".json")
-                if ended and self.labels:
-                    self.labels.trace.write(self.place, f"process{self.pid}" if rank is None else f"rank{rank}")
+                self.labels.trace.write(self.place, f"process{self.pid}" if rank is None else f"rank{rank}")
             except FileNotFoundError:
                 return  # the command has ended before this process
             except OSError as error:
-                if ended:
-                    print(f"tidemark: the record of process {self.pid} cannot be written to {error.filename or self.place}: {error.strerror}",
-                          file=sys.stderr, flush=True)
-
-    def watch(self):
-        while not self.ended.wait(INTERVAL):
-            self.write(False)
-            if self.labels:
-                self.labels.trace.bound()
+                print(f"tidemark: the record of process {self.pid} cannot be written to {error.filename or self.place}: {error.strerror}", file=sys.stderr, flush=True)
 
 
 def begin(torch, layer):
     program = Program(torch)
-    record = Record(torch, layer, Events(program, layer))
+    record = Record(torch, layer, Answers(program, layer))
     if os.environ.get("TIDEMARK_RACES") == "1":
         record.places = Places(program, layer)
     return record

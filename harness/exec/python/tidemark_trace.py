@@ -22,14 +22,16 @@ class Trace:
     def __init__(self, libraries, layer):
         self.libraries, self.lock, self.now = libraries, threading.Lock(), layer.tidemark_record_builtin(b"device_now")
         libraries.tidemark_device_spans.restype = libraries.tidemark_device_lane_name.restype = ctypes.c_size_t
-        self.step, self.open, self.left_out = 1, {}, 0
+        libraries.tidemark_device_trace_left_out.restype = ctypes.c_uint64
+        self.step, self.open = 1, {}
         self.ranges = []  # name, begin, end
+        libraries.tidemark_device_trace_at_most(ctypes.c_size_t(MOST))
         libraries.tidemark_device_trace(1)
 
     def begun(self, name, step):
         with self.lock:
             if step != self.step:  # the step before is forgotten
-                self.step, self.ranges, self.left_out = step, [], 0
+                self.step, self.ranges = step, []
                 self.libraries.tidemark_device_trace(1)
             self.open.setdefault(name, []).append(self.now())
 
@@ -41,12 +43,8 @@ class Trace:
     def count(self):
         return self.libraries.tidemark_device_spans(None, ctypes.c_size_t(0))
 
-    def bound(self):
-        """Forgets the oldest operations where there are too many."""
-        with self.lock:
-            if self.count() > MOST:
-                self.left_out += self.count()
-                self.libraries.tidemark_device_trace(1)
+    def left_out(self):
+        return self.libraries.tidemark_device_trace_left_out()
 
     def length(self):
         """Nanoseconds from the first to the last work of the device in this step; 0: not known."""
@@ -54,7 +52,7 @@ class Trace:
             spans = (Span * self.count())()
             self.libraries.tidemark_device_spans(spans, ctypes.c_size_t(len(spans)))
             work = [(span.begin, span.end) for span in spans if span.stream != HOST]
-            return max(end for _, end in work) - min(begin for begin, _ in work) if work and not self.left_out else 0
+            return max(end for _, end in work) - min(begin for begin, _ in work) if work and not self.left_out() else 0
 
     def lane(self, stream):
         if stream == HOST:
@@ -80,7 +78,7 @@ class Trace:
                 events.append({"name": (span.op or span.name).decode(errors="replace"), "cat": KINDS[span.kind], "ph": "X", "pid": 0,
                                "tid": lanes[span.stream], "ts": (span.begin - begin) / 1000, "dur": (span.end - span.begin) / 1000,
                                "args": {"ahead_ns": span.begin - span.enqueued}})
-            document = {"displayTimeUnit": "ns", "otherData": {"clock": "virtual", "left_out": self.left_out}, "traceEvents": events}
+            document = {"displayTimeUnit": "ns", "otherData": {"clock": "virtual", "left_out": self.left_out()}, "traceEvents": events}
         with gzip.open(place + ".new", "wt", encoding="utf-8", compresslevel=4) as file:
             json.dump(document, file, separators=(",", ":"))
         os.replace(place + ".new", place + ".trace.json.gz")

@@ -123,6 +123,10 @@ uint64_t tidemark_device_operations_inside(void);
 
 /// A record of everything enqueued, and of waits: 1 starts (and empties), 0 stops.
 void tidemark_device_trace(int on);
+/// The record keeps at most `most` operations: one more empties it. 0: all.
+void tidemark_device_trace_at_most(size_t most);
+/// Number of entries that this bound has cost since the record was started.
+uint64_t tidemark_device_trace_left_out(void);
 /// Its entries, in order of enqueueing. The strings live until the trace is emptied or goes on.
 enum {
   TIDEMARK_SPAN_OP = 0,

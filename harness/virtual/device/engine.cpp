@@ -191,6 +191,10 @@ Ns Engine::append(Stream& s, Ns duration, std::string_view name, Kind kind, cons
 }
 
 void Engine::trace_entry(const Stream& s, const TraceEntry& entry, const Work& work) {
+  if (tracing && trace_most != 0 && trace.size() >= trace_most) {
+    trace_left_out += trace.size();
+    trace.clear();
+  }
   if (tracing) trace.push_back(entry);
   note_operation(entry, s.device, s.legacy ? 0 : s.index, work);
 }

@@ -101,6 +101,7 @@ struct Engine {
 
   bool tracing = false;
   std::vector<TraceEntry> trace;
+  std::size_t trace_most = 0, trace_left_out = 0;  // entries; 0: all are kept
   TraceNames trace_names;
 
   std::atomic<Data> data{Data::none};                   // no lock needed

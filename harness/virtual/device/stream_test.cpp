@@ -261,4 +261,23 @@ TEST(Clock, KernelsOfOneStreamQueueAndOfTwoOverlap) {
   tidemark_device_set_launch_cost(-1);
 }
 
+TEST(Trace, KeepsTheLastOperationsAndCountsTheOthers) {
+  schedule("calibrated");
+  const cudaStream_t s = make_stream();
+  tidemark_device_trace_at_most(7);
+  tidemark_device_trace(1);
+  for (int i = 1; i <= 23; ++i) run(s, 10);
+  const auto spans = traced();
+  ASSERT_EQ(2U, spans.size()) << "23 = 3 * 7 + 2";
+  EXPECT_EQ(21U, tidemark_device_trace_left_out());
+  EXPECT_STREQ("work", spans[0].name);
+  EXPECT_EQ(spans[0].place + 1, spans[1].place);
+  tidemark_device_trace(1);
+  EXPECT_EQ(0U, tidemark_device_trace_left_out());
+  tidemark_device_trace_at_most(0);
+  for (int i = 1; i <= 23; ++i) run(s, 10);
+  EXPECT_EQ(23U, traced().size());
+  tidemark_device_trace(0);
+}
+
 }  // namespace

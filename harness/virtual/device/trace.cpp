@@ -11,7 +11,18 @@ void tidemark_device_trace(int on) {
   e.tracing = on != 0;
   if (!on) return;
   e.trace.clear();
+  e.trace_left_out = 0;
   e.trace_names.forget();
+}
+
+void tidemark_device_trace_at_most(size_t most) {
+  auto [e, lock] = locked();
+  e.trace_most = most;
+}
+
+uint64_t tidemark_device_trace_left_out() {
+  auto [e, lock] = locked();
+  return e.trace_left_out;
 }
 
 size_t tidemark_device_spans(struct tidemark_span* spans, size_t size) {

@@ -10,6 +10,7 @@
 #include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/operators/gathers.h"
 #include "harness/virtual/recorder/backward.h"
+#include "harness/virtual/recorder/process_file.h"
 #include "harness/virtual/recorder/recording.h"
 
 namespace tidemark::recorder {
@@ -27,6 +28,7 @@ void follow_workspaces() {
 void in_child() {
   follow(nullptr);
   if (State* state = current.exchange(nullptr)) state->file().leave();
+  leave_process_file();
 }
 
 }  // namespace
@@ -51,6 +53,7 @@ EXPORTED int tidemark_record_begin(const char* path, int history) {
   std::call_once(once, [] { pthread_atfork(nullptr, nullptr, in_child); });
   try {
     current = new State(path, static_cast<History>(history));
+    begin_process_file(path);
     return 0;
   } catch (const std::exception& error) {
     last_error = error.what();
@@ -93,6 +96,7 @@ EXPORTED void tidemark_record_end(int ended) {
   else if (following() == nullptr)
     follow(state);
   state->file().header().ended = ended;
+  end_process_file(ended != 0);
 }
 
 EXPORTED int tidemark_record_python(const int64_t* layout, size_t count) {

@@ -11,9 +11,10 @@
 extern "C" {
 #endif
 
-/// Begins the record of this process in a new file; `history` 0: the peaks alone; 1: events
-/// too, in a file with a bound (bound.h); 2: every event. 0, or -1: tidemark_record_error() says
-/// why. The child of a fork has no record until it begins its own.
+/// Begins the record of this process in a new file, PID.record; `history` 0: the peaks alone; 1:
+/// events too, in a file with a bound (bound.h); 2: every event. 0, or -1: tidemark_record_error()
+/// says why. The child of a fork has no record until it begins its own. Races, calls of NCCL and
+/// answers are in PID.json beside it (process_file.h).
 int tidemark_record_begin(const char* path, int history);
 /// Follows PyTorch's allocator, whose CUDA must have been started. 0, or -1 where the program has
 /// another allocator, whose memory cannot be recorded.
@@ -22,6 +23,10 @@ const char* tidemark_record_error(void);
 /// The process ends by itself, and nothing is recorded from here on, unless it goes on (`ended` 0:
 /// an exec failed).
 void tidemark_record_end(int ended);
+/// The program got `answer` about values that are not known; `decides` is 1 where it is likely to
+/// branch by it, `line` is the program's line that asked, or empty. Counted from the first on.
+void tidemark_record_answer(const char* operation, const char* answer, int decides,
+                            const char* line);
 
 /// Places of fields in Python's structures (python_frames.h), in the order of PythonLayout. 0, or
 /// -1: this process has no Python that can be asked.

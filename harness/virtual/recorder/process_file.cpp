@@ -1,0 +1,196 @@
+#include "harness/virtual/recorder/process_file.h"
+
+#include <ATen/Context.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/symbol.h"
+#include "harness/virtual/recorder/recorder.h"
+
+namespace tidemark::recorder {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Text = std::size_t(char*, std::size_t);
+
+constexpr auto kInterval = std::chrono::milliseconds(500);
+
+/// Texts of one answer, and the number of times that the program got it.
+struct Answer {
+  std::string operation, text, line;
+  bool decides = false;
+  std::uint64_t count = 0;
+};
+
+struct ProcessFile {
+  std::mutex writing;
+  std::string place;  // "": no record has begun
+  bool ended = false;
+  int watch = 0;  // the number of the thread that writes
+
+  std::mutex counting;
+  std::vector<Answer> answers;  // in the order in which the program got them first
+  std::map<std::string, std::size_t> known;
+};
+ProcessFile& process_file() { return device::immortal<ProcessFile>(); }
+
+template <typename Function>
+Function* look(const char* name) {
+  return device::Symbol{dlsym(RTLD_DEFAULT, name)};
+}
+
+/// List that a function of the platform writes as JSON; it may grow between two calls. Empty where
+/// the process has not that library.
+Json list_of(const char* name) {
+  Text* const function = look<Text>(name);
+  if (function == nullptr) return Json::array();
+  std::string text;
+  for (std::size_t length = function(nullptr, 0); length >= text.size();
+       length = function(text.data(), text.size()))
+    text.assign(length + 1, '\0');
+  Json all = Json::parse(text.c_str(), nullptr, false);
+  return all.is_array() ? all : Json::array();
+}
+
+Json races() {
+  const char* const on = std::getenv("TIDEMARK_RACES");
+  if (on == nullptr || std::string_view(on) != "1") return Json::array();
+  Json all = list_of("tidemark_races_read");
+  for (Json& race : all)
+    if (const auto count = race["count"].get<std::uint64_t>(); count > 1)
+      race["explanation"] =
+          race["explanation"].get<std::string>() + " (" + std::to_string(count) + " times)";
+  return all;
+}
+
+Json event(const Answer& answer) {
+  return {{"operation", answer.operation},
+          {"answer", answer.text},
+          {"decides", answer.decides},
+          {"line", answer.line},
+          {"count", answer.count}};
+}
+
+/// Workspaces whose sizes are those of a model. PyTorch tries all engines of cuDNN if
+/// torch.backends.cudnn.benchmark is on, and the platform does not have them.
+void add_modelled(Json& events) {
+  auto* const modelled = look<std::size_t(const char*)>("tidemark_modelled");
+  if (modelled == nullptr) return;
+  for (const char* library : {"cuDNN", "cuFFT"}) {
+    const std::size_t bytes = modelled(library);
+    if (bytes == 0) continue;
+    std::string digits = std::to_string(bytes);
+    for (auto at = std::ssize(digits) - 3; at > 0; at -= 3)
+      digits.insert(static_cast<std::size_t>(at), ",");
+    const bool tries = library == std::string_view("cuDNN") && at::globalContext().benchmarkCuDNN();
+    const std::string text = "that of a model, " + digits + " bytes at most" +
+                             (tries ? ", with cudnn.benchmark on: the engines that a GPU tries "
+                                      "take more, so that the true peak is higher"
+                                    : "");
+    events.push_back(event({"size of a workspace", text, library, false, 1}));
+  }
+}
+
+Json events() {
+  Json all = Json::array();
+  {
+    const std::lock_guard lock(process_file().counting);
+    for (const Answer& answer : process_file().answers) all.push_back(event(answer));
+  }
+  add_modelled(all);
+  return all;
+}
+
+/// The file as a whole, or as it was: 0, or the system's error.
+int write(const std::string& place, bool ended) {
+  auto* const stood_in = look<std::uint64_t()>("tidemark_nccl_stood_in");
+  const Json all = {{"pid", getpid()},    {"rank", nullptr},  // the record has it
+                    {"ended", ended},     {"devices", Json::array()},
+                    {"races", races()},   {"collectives", list_of("tidemark_nccl_calls")},
+                    {"events", events()}, {"stood_in", stood_in == nullptr ? 0 : stood_in()}};
+  const std::string made = place + ".new";
+  errno = 0;
+  std::ofstream file(made);
+  file << all.dump(-1, ' ', false, Json::error_handler_t::replace) << std::flush;
+  if (!file) return errno != 0 ? errno : EIO;
+  return std::rename(made.c_str(), place.c_str()) == 0 ? 0 : errno;
+}
+
+void watch(int number) {
+  pthread_setname_np(pthread_self(), "tidemark");
+  while (true) {
+    std::this_thread::sleep_for(kInterval);
+    ProcessFile& file = process_file();
+    const std::lock_guard lock(file.writing);
+    if (file.ended || file.watch != number) return;
+    write(file.place, false);
+  }
+}
+
+/// Signals are for the program's own threads. The caller has the lock.
+void start_watch(ProcessFile& file) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread(watch, ++file.watch).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
+void begin_process_file(const std::string& record) {
+  ProcessFile& file = process_file();
+  const std::lock_guard lock(file.writing);
+  file.place = std::filesystem::path(record).replace_extension(".json");
+  file.ended = false;
+  start_watch(file);
+}
+
+void end_process_file(bool ended) {
+  ProcessFile& file = process_file();
+  const std::lock_guard lock(file.writing);
+  if (file.place.empty()) return;
+  const bool goes_on = file.ended && !ended;
+  file.ended = ended;
+  const int error = write(file.place, ended);
+  if (error != 0 && error != ENOENT && ended)  // ENOENT: the command has ended before this process
+    std::fprintf(stderr, "tidemark: the record of process %d cannot be written to %s: %s\n",
+                 static_cast<int>(getpid()), file.place.c_str(), std::strerror(error));
+  if (goes_on) start_watch(file);
+}
+
+void leave_process_file() { new (&process_file()) ProcessFile; }
+
+}  // namespace tidemark::recorder
+
+extern "C" [[gnu::visibility("default")]] void tidemark_record_answer(const char* operation,
+                                                                      const char* answer,
+                                                                      int decides,
+                                                                      const char* line) {
+  using namespace tidemark::recorder;
+  ProcessFile& file = process_file();
+  const std::string key =
+      std::string(operation) + '\n' + answer + '\n' + (decides != 0 ? '1' : '0') + line;
+  const std::lock_guard lock(file.counting);
+  const auto [entry, is_new] = file.known.emplace(key, file.answers.size());
+  if (is_new) file.answers.push_back({operation, answer, line, decides != 0, 0});
+  ++file.answers[entry->second].count;
+}
