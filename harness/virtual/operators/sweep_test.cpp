@@ -116,6 +116,17 @@ double slack(const Case& c, const at::Tensor& expected) {
   return expected.scalar_type() == at::kBFloat16 ? 2 * unit : static_cast<double>(most + 2) * unit;
 }
 
+// On a CPU without instructions for bf16 the layer rounds a product with its activation once
+// (matmul.cpp), where the CPU rounds the sum before: by 2^-9 of it at most. The slope of gelu is
+// below 1.13, and both round their result by 2^-9 of it.
+double absolute_slack(const Case& c, const at::Tensor& expected) {
+  if (c.name.rfind("_addmm_activation", 0) != 0 || expected.scalar_type() != at::kBFloat16)
+    return 0;
+  const auto positive = [&](std::size_t i) { return c.inputs[i].to(at::kFloat).abs(); };
+  const at::Tensor sum = at::addmm(positive(0), positive(1), positive(2));
+  return 1.13 * 0x1p-9 * sum.max().item<double>();
+}
+
 void compare(const Case& c, const Outcome& cpu, const Outcome& cuda) {
   ASSERT_EQ(cpu.outputs.size(), cuda.outputs.size());
   const auto one = [&](const at::Tensor& expected, at::Tensor measured, const std::string& which,
@@ -130,8 +141,9 @@ void compare(const Case& c, const Outcome& cpu, const Outcome& cuda) {
     }
     if (c.values && expected.sizes() == measured.sizes() && expected.dtype() == measured.dtype()) {
       const at::Tensor on_host = measured.to(at::kCPU);
-      const double relative = slack(c, expected);
-      const bool same = relative > 0 ? at::allclose(expected, on_host, relative, 0)
+      const double absolute = absolute_slack(c, expected);
+      const double relative = absolute > 0 ? 0x1p-8 : slack(c, expected);
+      const bool same = relative > 0 ? at::allclose(expected, on_host, relative, absolute)
                                      : same_bits(expected, on_host);
       EXPECT_TRUE(same) << which << "\nexpected\n" << expected << "\nmeasured\n" << on_host;
     }
