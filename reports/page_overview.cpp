@@ -299,7 +299,7 @@ std::string scenarios(const Report& report, const Beside& beside) {
     head +=
         "<th scope=\"col\" class=\"figure\">before: peak of fix</th><th scope=\"col\" "
         "class=\"figure\">change</th>";
-  std::set<std::string> named_scenarios;  // scenarios whose controls stand in a row
+  std::set<std::string> named_scenarios;  // scenarios with their controls in a row
   const auto table = [&](const std::vector<Overview>& some, const char* label) {
     std::string rows;
     for (const Overview& group : some) {

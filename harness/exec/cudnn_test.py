@@ -71,7 +71,7 @@ def test_attention():
     program = ("q = torch.randn(2, 3, 16, 64, device='cuda', dtype=torch.bfloat16, requires_grad=True)\n"
                "y = torch.nn.functional.scaled_dot_product_attention(q, q, q)\nprint(y.grad_fn.name())")
     result = python(program, "--gpu", "a100-80g").ends(0)
-    result.check("Flash" in result.out and WARNING not in result.err, "Ampere takes flash attention, whose memory is exact")
+    result.check("Flash" in result.out and WARNING not in result.err, "Ampere takes flash attention; its memory is exact")
 
 
 WORKSPACE = ("w, x = torch.randn(64, 64, 3, 3, device='cuda', dtype={type}), torch.randn(2, 64, 128, 128, device='cuda', dtype={type}).contiguous(memory_format={format})\n"

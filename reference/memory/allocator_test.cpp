@@ -29,7 +29,7 @@ struct Both {
   std::int64_t bytes;
 };
 
-/// Placement of the virtual device, whose environment CMake sets.
+/// Placement of the virtual device. CMake sets its environment.
 Placement placement() {
   const char* name = std::getenv("TIDEMARK_PLACEMENT");
   return placement_named(name ? name : "");

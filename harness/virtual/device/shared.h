@@ -1,7 +1,7 @@
 // Memory that this process shares with others (CUDA IPC): the file behind its device memory, which
 // others open through /proc. The file has the bytes of device memory; for each shared byte a flag
-// that says if it is known (known.h); a table of the shared things, whose serial numbers show that
-// a handle is outdated; and the times of signals (signals.h).
+// that says if it is known (known.h); a table of the shared things with serial numbers, which show
+// that a handle is outdated; and the times of signals (signals.h).
 #pragma once
 
 #include <atomic>

@@ -145,7 +145,8 @@ class MathKernel {
            !value.isOptionalTensorList();
   }
 
-  // True if the call writes to an argument of the outer operator, whose CPU kernel does so once.
+  // True if the call writes to an argument of the outer operator. That operator's CPU kernel writes
+  // to it, once.
   bool changes_argument(const Invocation& call) const {
     const c10::IValue* arguments = call.last(signature_.arguments);
     for (std::size_t i = 0; i < signature_.arguments; ++i)
