@@ -79,10 +79,10 @@ class Record:
     """What `tidemark exec` reads of this process: PID.record, the record of its memory, and PID.json with the rest. No thread of Python's writes them
     (../../virtual/recorder/process_file.h)."""
 
-    def __init__(self, torch, layer, answers):
+    def __init__(self, torch, layer):
         import ctypes
 
-        self.torch, self.libraries, self.answers = torch, ctypes.CDLL(None), answers
+        self.torch, self.libraries = torch, ctypes.CDLL(None)
         self.layer = ctypes.PyDLL(None, handle=layer._handle)  # its calls are short: Python's lock is kept
         for name, types in (("label", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)),
                             ("setting", (ctypes.c_char_p, ctypes.c_char_p)), ("begin", (ctypes.c_char_p, ctypes.c_int))):
@@ -194,7 +194,8 @@ class Record:
 
 def begin(torch, layer):
     program = Program(torch)
-    record = Record(torch, layer, Answers(program, layer))
+    record = Record(torch, layer)
+    record.answers = Answers(program, layer)
     if os.environ.get("TIDEMARK_RACES") == "1":
         record.places = Places(program, layer)
     return record
