@@ -8,11 +8,14 @@
 #include "harness/device/settings.h"
 #include "harness/device/spans.h"
 #include "harness/virtual/device/control.h"
+#include "harness/virtual/device/names.h"
 #include "harness/virtual/operators/layer.h"
 #include "harness/virtual/race/control.h"
 
 namespace tidemark {
 namespace {
+
+using device::text_of;
 
 /// A function of the virtual device's C interface, or null on a real one.
 template <typename Function>
@@ -96,11 +99,8 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
         return Access{each.at(which).at("op"), each.at(which).at("stream"),
                       span == known_.end() ? -1 : span->second};
       };
-      Race race{access("first", 0), access("second", 1), each.at("bytes"), each.at("explanation"),
-                each.at("kind")};
-      if (const std::int64_t count = each.at("count"); count > 1)
-        race.explanation += " (" + std::to_string(count) + " times)";
-      all_races.push_back(std::move(race));
+      all_races.push_back({access("first", 0), access("second", 1), each.at("bytes"),
+                           each.at("explanation"), each.at("kind")});
     }
     return all_races;
   }
@@ -110,14 +110,6 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
   }
 
  private:
-  /// The text that `read` writes of `what`; asked first for its size.
-  template <class Read, class... What>
-  static std::string text_of(Read* read, What... what) {
-    std::string text(read(what..., nullptr, 0) + 1, '\0');
-    read(what..., text.data(), text.size());
-    text.pop_back();
-    return text;
-  }
   static Operation operation(const nlohmann::json& place) {
     return {place.at(0).get<std::uint32_t>(), place.at(1).get<std::uint64_t>()};
   }

@@ -31,4 +31,18 @@ inline std::size_t give_text(const std::string& from, char* text, std::size_t si
   return from.size();
 }
 
+/// Text that a C function writes as give_text() does. Other threads may let it grow between two
+/// calls.
+template <typename Read, typename... What>
+std::string text_of(Read* read, What... what) {
+  std::string text;
+  std::size_t length = read(what..., nullptr, 0);
+  while (length >= text.size()) {
+    text.assign(length + 1, '\0');
+    length = read(what..., text.data(), text.size());
+  }
+  text.resize(length);
+  return text;
+}
+
 }  // namespace tidemark::device

@@ -232,7 +232,7 @@ void tidemark_races_end_operator(const tidemark_access* accesses, size_t count) 
   if (frame.depth == 0 || --frame.depth > 0 || !is_on() || ignored || frame.touched.empty()) return;
   auto [e, lock] = locked();
   Detector& d = detector();
-  // Reads of the operator come first, so that its own writes do not hide whose data it reads.
+  // Reads of the operator come first: its own writes would hide the writer of the data it reads.
   for (const bool write : {false, true}) {
     for (const tidemark_access& a : std::span(accesses, count)) {
       if ((a.write != 0) != write) continue;
@@ -296,13 +296,14 @@ size_t tidemark_races_read(char* text, size_t size) {
   const auto last = [](const Side& s) { return nlohmann::ordered_json{s.lane, s.place}; };
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Finding& f : detector().findings.all()) {
+    const std::string times = f.count > 1 ? " (" + std::to_string(f.count) + " times)" : "";
     all.push_back({{"first", access(f.first)},
                    {"second", access(f.second)},
                    {"kind", f.kind},
                    {"bytes", f.bytes},
                    {"count", f.count},
                    {"last", {last(f.first), last(f.second)}},
-                   {"explanation", f.explanation}});
+                   {"explanation", f.explanation + times}});
   }
   return tidemark::device::give_text(all.dump(), text, size);
 }

@@ -10,6 +10,7 @@
 
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/device.h"
+#include "harness/virtual/device/names.h"
 
 // Functions that nvcc's generated code calls.
 extern "C" {
@@ -68,12 +69,7 @@ inline std::vector<tidemark_span> traced() {
   return spans;
 }
 
-/// Returns the text of a C function that writes up to `size` bytes and returns the whole length.
-inline std::string text_of(std::size_t (*read)(char* text, std::size_t size)) {
-  std::string text(read(nullptr, 0) + 1, '\0');
-  text.resize(read(text.data(), text.size()));
-  return text;
-}
+using device::text_of;
 
 inline cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking) {
   cudaStream_t stream = nullptr;

@@ -54,7 +54,8 @@ void tidemark_races_freed(const void* address);
 void tidemark_races_returned(const void* address, uint64_t bytes);  // a segment, to the device
 
 /// Writes the races found, as a JSON list in the order of discovery: {"first": {"op", "stream"},
-/// "second": {..}, "kind", "bytes", "count", "last": [[stream, place], [..]], "explanation"}.
+/// "second": {..}, "kind", "bytes", "count", "last": [[stream, place], [..]], "explanation"}. An
+/// explanation ends with " (N times)" if the count N is more than 1.
 /// `last` is the place of the last occurrence, as in tidemark_span (place 0: no operation of a
 /// stream). There is one entry for each pair of operators, streams and phases, 100 at most. Streams
 /// are numbered in their order of occurrence. Returns the length; writes up to `size` bytes.

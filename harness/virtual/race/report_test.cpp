@@ -110,6 +110,7 @@ TEST_F(Report, EqualPairsCountAndOthersDoNot) {
   const auto all = races();
   ASSERT_EQ(2U, all.size());  // read after write, and the next write after that read
   EXPECT_EQ(5, all[0]["count"]);
+  EXPECT_TRUE(all[0]["explanation"].get<std::string>().ends_with(" (5 times)")) << all[0];
   EXPECT_EQ(4, all[1]["count"]);
 }
 

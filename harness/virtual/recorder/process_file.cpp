@@ -9,7 +9,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/names.h"
 #include "harness/virtual/device/symbol.h"
 #include "harness/virtual/recorder/recorder.h"
 
@@ -57,28 +57,13 @@ Function* look(const char* name) {
   return device::Symbol{dlsym(RTLD_DEFAULT, name)};
 }
 
-/// List that a function of the platform writes as JSON; it may grow between two calls. Empty where
-/// the process has not that library.
+/// List that a function of the platform writes as JSON; empty where the process has not that
+/// library.
 Json list_of(const char* name) {
   Text* const function = look<Text>(name);
   if (function == nullptr) return Json::array();
-  std::string text;
-  for (std::size_t length = function(nullptr, 0); length >= text.size();
-       length = function(text.data(), text.size()))
-    text.assign(length + 1, '\0');
-  Json all = Json::parse(text.c_str(), nullptr, false);
+  Json all = Json::parse(device::text_of(function), nullptr, false);
   return all.is_array() ? all : Json::array();
-}
-
-Json races() {
-  const char* const on = std::getenv("TIDEMARK_RACES");
-  if (on == nullptr || std::string_view(on) != "1") return Json::array();
-  Json all = list_of("tidemark_races_read");
-  for (Json& race : all)
-    if (const auto count = race["count"].get<std::uint64_t>(); count > 1)
-      race["explanation"] =
-          race["explanation"].get<std::string>() + " (" + std::to_string(count) + " times)";
-  return all;
 }
 
 Json event(const Answer& answer) {
@@ -89,7 +74,7 @@ Json event(const Answer& answer) {
           {"count", answer.count}};
 }
 
-/// Workspaces whose sizes are those of a model. PyTorch tries all engines of cuDNN if
+/// Adds workspaces with sizes from a model. PyTorch tries all engines of cuDNN if
 /// torch.backends.cudnn.benchmark is on, and the platform does not have them.
 void add_modelled(Json& events) {
   auto* const modelled = look<std::size_t(const char*)>("tidemark_modelled");
@@ -122,10 +107,14 @@ Json events() {
 /// The file as a whole, or as it was: 0, or the system's error.
 int write(const std::string& place, bool ended) {
   auto* const stood_in = look<std::uint64_t()>("tidemark_nccl_stood_in");
-  const Json all = {{"pid", getpid()},    {"rank", nullptr},  // the record has it
-                    {"ended", ended},     {"devices", Json::array()},
-                    {"races", races()},   {"collectives", list_of("tidemark_nccl_calls")},
-                    {"events", events()}, {"stood_in", stood_in == nullptr ? 0 : stood_in()}};
+  const Json all = {{"pid", getpid()},
+                    {"rank", nullptr},  // the record has it
+                    {"ended", ended},
+                    {"devices", Json::array()},
+                    {"races", list_of("tidemark_races_read")},
+                    {"collectives", list_of("tidemark_nccl_calls")},
+                    {"events", events()},
+                    {"stood_in", stood_in == nullptr ? 0 : stood_in()}};
   const std::string made = place + ".new";
   errno = 0;
   std::ofstream file(made);
