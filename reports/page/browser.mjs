@@ -43,7 +43,7 @@ async function pageOf(browser) {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
   ).newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()))
       page.wrong.push(`console: ${message.text()}`);

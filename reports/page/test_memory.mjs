@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, text, whole } from './looking.mjs';
 
-const OPENS_MS = 1500;
+const OPENS_MS = 1500; // on a machine that opens the page of one event in a third of it; on a slower one, three times what that page takes
 const LARGEST = 3_000_000;
 
 /** The rows of the table of what is alive: [kind, module, line, blocks, bytes]. */
@@ -151,19 +151,25 @@ export const tests = ({ browser, axe, file, out }) => ({
   },
 
   async 'a step of 65,000 events opens in time, and a million of events are drawn from fewer moments'() {
-    for (const [name, events] of [['program_large', 65_000], ['program_million', 1_000_000]]) {
-      assert.ok(statSync(file(name)).size <= LARGEST, `${name}: ${statSync(file(name)).size} bytes`);
-      let took = Infinity; // the least of three: others work on the machine
-      let page;
+    let page;
+    /** Milliseconds until the page is drawn: the least of three, since others work on the machine. */
+    const opening = async (name) => {
+      let took = Infinity;
       for (let i = 0; i < 3; i += 1) {
         const begun = Date.now();
         page = await open(browser, file(name));
         took = Math.min(took, Date.now() - begun);
       }
+      return took;
+    };
+    const limit = Math.max(OPENS_MS, 3 * (await opening('program_of_one_event')));
+    for (const [name, events] of [['program_large', 65_000], ['program_million', 1_000_000]]) {
+      assert.ok(statSync(file(name)).size <= LARGEST, `${name}: ${statSync(file(name)).size} bytes`);
+      const took = await opening(name);
       console.log(`        ${name}: ${statSync(file(name)).size} bytes, ${took} ms`);
       const [, count] = (await text(page, '#memory')).match(/([\d,]+) events of PyTorch's allocator/);
       assert.ok(Number(count.replaceAll(',', '')) >= events, `${count} events`);
-      if (name === 'program_large') assert.ok(took <= OPENS_MS, `${took} ms`);
+      if (name === 'program_large') assert.ok(took <= limit, `${took} ms of ${limit}`);
       else assert.match(await text(page, '#memory'), /of which [\d,]+ moments are here/);
       const record = JSON.parse(readFileSync(`${dirname(file(name))}/report.json`, 'utf8'));
       assert.equal(await total(page), record.trials[0].alive.active);
