@@ -29,5 +29,6 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy
 export OMPI_MCA_mpi_yield_when_idle=1      # without it a 0.05 s all-reduce takes seconds
 export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
 export OMPI_MCA_odls_base_sigkill_timeout=0 OMPI_MCA_orte_execute_quiet=1 OMPI_MCA_reachable=weighted
+unset PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED # of this shell: a thousand processes of the tests import torch, and some print beside others
 export CCACHE_DIR=${CCACHE_DIR:-$deps/ccache} CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
 jobs=${TIDEMARK_JOBS:-$(nproc)}
