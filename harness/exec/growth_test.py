@@ -88,6 +88,29 @@ def test_larger():
     result.check("grows by" not in result.err, "nothing grows")
 
 
+def test_prefilled():
+    """A cache of keys and values that begins with what is larger than all that comes, in steps that are forwards."""
+    tokens = random.randint(8, 40)
+    program = f"""
+from torch import nn
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.keys = nn.Linear(256, 1024, device="cuda")
+    def forward(self, x, cache):
+        keys = self.keys(x)[..., :256]
+        return keys, keys if cache is None else torch.cat([cache, keys])
+layer, cached = Layer(), None
+with torch.no_grad():
+    x = torch.ones(8192, 256, device="cuda")
+    for token in range({tokens}):
+        x, cached = layer(x, cached)
+        x = x[-512:]
+"""
+    result = python(program, "--report", FOLDER / "prefilled").ends(0)
+    result.check(": 512 KiB as 1 block gives way to a larger one, activations" in result.err and "; held by `cached` in <module>" in result.err, "what holds it")
+
+
 def test_uneven():
     """A list that grows now and then."""
     result = python("""

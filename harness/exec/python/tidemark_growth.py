@@ -7,7 +7,7 @@ import sys
 
 from tidemark_holders import Holders
 
-RISES = 4  # times that more is allocated at the begin of a step than of any before; each search waits for twice as many
+FIRST = 4  # begins of steps until the first search; each search waits for twice as many
 MOST = 8  # searches for holders at a time
 LARGEST = 1 << 18  # nodes of graphs
 
@@ -16,9 +16,11 @@ class Searching(Exception):
     """A saved tensor that a hook of the program would make again."""
 
 
-class Rising:
+class Begins:
+    """The begins of the steps of a kind, and what was allocated halfway to the next search."""
+
     def __init__(self):
-        self.most, self.count, self.wanted = None, -1, RISES
+        self.count, self.wanted, self.allocated = -1, FIRST, 0
         self.before, self.made, self.last = {}, {}, {}  # blocks: bytes by address
 
 
@@ -58,29 +60,26 @@ class Growth:
             self.searches = True
             try:
                 for kind in kinds:
-                    self.look(self.kinds.setdefault(kind, Rising()))
+                    self.look(self.kinds.setdefault(kind, Begins()))
             except Exception as error:  # whatever the program's objects do
                 print(f"tidemark: --report: what holds the memory that grows was not found: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             finally:
                 self.searches = False
 
-    def look(self, rising):
-        now = self.layer.tidemark_record_allocated()
-        if rising.most is not None and now <= rising.most:
-            return
-        rising.most = now
-        rising.count += 1
-        if rising.count == rising.wanted // 2 - 1:
-            rising.before = self.blocks()
-        elif rising.count == rising.wanted - 2:
-            rising.made = {address: size for address, size in self.blocks().items() if address not in rising.before}
-        elif rising.count == rising.wanted - 1:
-            rising.last = self.blocks()
-        elif rising.count == rising.wanted:
-            rising.wanted *= 2
-            alive = self.blocks()
-            left = {address: size for address, size in rising.made.items() if address in rising.last and address in alive}
-            self.name(left or {address: size for address, size in alive.items() if rising.last.get(address) != size})  # else blocks give way to larger ones
+    def look(self, begins):
+        """A search is for blocks of its second half, and only where more is allocated than halfway."""
+        begins.count += 1
+        if begins.count == begins.wanted // 2 - 1:
+            begins.allocated, begins.before = self.layer.tidemark_record_allocated(), self.blocks()
+        elif begins.count == begins.wanted - 2:
+            begins.made = {address: size for address, size in self.blocks().items() if address not in begins.before}
+        elif begins.count == begins.wanted - 1:
+            begins.last = self.blocks()
+        elif begins.count == begins.wanted:
+            begins.wanted *= 2
+            if self.layer.tidemark_record_allocated() > begins.allocated:
+                more = {address: size for address, size in self.blocks().items() if begins.before.get(address) != size}
+                self.name(more, begins.made.keys() & begins.last.keys())
 
     def blocks(self):
         sizes = {}
@@ -92,23 +91,23 @@ class Growth:
                 address += block["size"]
         return sizes
 
-    def name(self, left):
-        """Labels the blocks that are left with their holders."""
+    def name(self, left, first):
+        """Labels blocks with their holders. `first`: those of them that have outlived a step; the others may have given way to larger ones."""
         collects = gc.isenabled()
         gc.disable()
         try:
             with self.torch._C.DisableTorchFunctionSubclass():
-                self.label(left)
+                self.label(left, first)
         finally:
             if collects:
                 gc.enable()
 
-    def label(self, left):
+    def label(self, left, first):
         holds, objects = self.holding(left)
         search = Holders(self.torch, self.others, self.paths)
         search.own.add(id(objects))
         searches, named = 0, set()
-        for at in sorted(range(len(objects)), key=lambda at: -sum(left[address] for address in holds[at])):
+        for at in sorted(range(len(objects)), key=lambda at: (first.isdisjoint(holds[at]), -sum(left[address] for address in holds[at]))):
             start, = search.lists(1)
             start.append(objects[at])
             objects[at] = None

@@ -113,9 +113,9 @@ class Holders:
 
     def through(self, holder, referent, key):
         """What a name says of an object between."""
-        if isinstance(holder, types.FunctionType):
-            return f"closure {holder.__name__} ({place(holder.__code__, holder.__code__.co_firstlineno)})"
         name = "" if isinstance(holder, (dict, list, tuple, set)) else attribute(holder, referent, key)
+        if isinstance(holder, types.FunctionType) and not name:
+            return f"closure {holder.__name__} ({place(holder.__code__, holder.__code__.co_firstlineno)})"
         return f"attribute `{name}` of {type(holder).__name__}" if name else ""
 
     def holder(self, start):
