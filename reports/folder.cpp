@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "harness/record/json.h"
+
 namespace tidemark {
 
 namespace fs = std::filesystem;
@@ -23,6 +25,7 @@ std::string irreplaceable(const fs::path& folder) {
   const fs::path whole = fs::weakly_canonical(folder, error), here = fs::current_path(error);
   if (std::ranges::mismatch(whole, here).in1 == whole.end())
     return "--force does not empty the current folder or one above it";
+  if (const std::string why = unfinished_in(folder); !why.empty()) return why;
   if (!fs::is_regular_file(folder / "report.json", error))
     return "--force replaces a report, and there is no report.json";
   return "";

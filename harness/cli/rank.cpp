@@ -33,6 +33,7 @@
 #include "harness/ranks/flight_recorder.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/link.h"
+#include "harness/ranks/processes.h"
 #include "harness/ranks/watchdog.h"
 #include "harness/run/variant.h"
 
@@ -188,6 +189,7 @@ void require_arithmetic(const std::vector<PlannedTrial>& planned, const World& a
 }  // namespace
 
 int rank_command(const Options& options, int argc, char** argv) {
+  outlive_readers();
   const bool outlived = launched_by_tidemark();
   const sigset_t set = ends();
   if (!outlived) pthread_sigmask(SIG_BLOCK, &set, nullptr);  // before any thread is started

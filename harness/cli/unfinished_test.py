@@ -71,6 +71,20 @@ def hanging(out):
     return process
 
 
+def test_a_run_outlives_the_reader_of_its_output():
+    """As `tidemark run | head -1` does: the report is whole, and the exit code says that the output is not."""
+    with subprocess.Popen([BINARY, *"run fsdp_prefetch/stash --size smoke --mode shapes --ranks 2 --out a".split()], env=environment(),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.readline()
+        process.stderr.close()
+        assert process.wait() == 3
+    assert all(verdict["status"] == "pass" for trial in read("a")["trials"] for verdict in trial["verdicts"])
+    assert not Path("a", "unfinished").exists()
+    Path("b", "unfinished").mkdir(parents=True)
+    refuses(2, "has the records of a run that has not written its report", "run fsdp_prefetch/stash --size smoke --ranks 2 --force --out b")
+
+
 def test_an_interrupted_run_reports_what_is_done():
     process = hanging("a")
     process.send_signal(signal.SIGINT)

@@ -304,6 +304,7 @@ Launcher own_job() {
 }  // namespace
 
 int exec_program(int argc, char** argv, const RunRecord& version) {
+  outlive_readers();
   ExecOptions exec;
   if (const int code = parse_exec(argc, argv, exec); code >= 0) return code;
   auto launcher = find_launcher();

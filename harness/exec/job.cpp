@@ -79,8 +79,9 @@ Job Job::join(const fs::path& folder, const Launcher& launcher, const Report& pl
   if (job.launcher_.text() != launcher.text() || job.launcher_.size != launcher.size)
     throw UsageError(fmt::format(
         "exec: {} belongs to another job, {} with {} processes, and this is one of {} of {}: name "
-        "another place",
-        flag, job.launcher_.text(), job.launcher_.size, launcher.size, launcher.text()));
+        "another place, or, if that job has ended, write its report by tidemark report {}",
+        flag, job.launcher_.text(), job.launcher_.size, launcher.size, launcher.text(),
+        folder.filename() == kJobFolder ? folder.parent_path().string() : folder.string()));
   job.launcher_ = launcher;
   const fs::path mine = folder / std::to_string(launcher.rank);
   std::error_code error;

@@ -230,6 +230,24 @@ def test_killed():
     check(result.returncode == 0 and [one["rank"] for one in json.loads(result.stdout)["trials"][0]["program"]["ranks"]] == [0], "its records are printed", result.stderr)
 
 
+def test_reader():
+    """`tidemark exec | head` writes its report, and its program ends as it would; a job that was killed is ended by `tidemark report`, and then replaced."""
+    folder = FOLDER / "reader"
+    task = Task({}, "--report", folder, *allocate(1, "os.system('yes 2>/dev/null | head -1 >/dev/null; exit ${PIPESTATUS[0]:-7}')"))
+    check(task.running.stderr.readline().startswith("tidemark: virtual"), "it begins")
+    task.running.stderr.close()
+    check(task.running.wait(200) == 0 and report_of(folder)[2] and not (folder / "ranks").exists(), "the report is whole")
+    task = Task({}, "--report", folder, "--force", *allocate(1, "print('up', flush=True)\ntime.sleep(1000)"))
+    check(task.running.stdout.readline() == "up\n", "the process runs")
+    task.running.kill()
+    task.ends(-signal.SIGKILL)
+    words = ("--report", folder, "--force", *allocate(1))
+    Task({}, *words).refuses(f"has the records of a job that has not written its report: if the job has ended, write it by tidemark report {folder}")
+    done = subprocess.run([TIDEMARK, "report", folder], capture_output=True, text=True, check=False, timeout=200)
+    check(done.returncode == 0, "its report is written", done.stderr)
+    Task({}, *words).ends(0)
+
+
 def test_two():
     """Two jobs in one folder, and other mistakes."""
     folder, out = FOLDER / "two", FOLDER / "two.json"

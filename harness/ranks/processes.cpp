@@ -33,6 +33,7 @@ void on_signal(int signal) { caught = signal; }
 
 // A signal that is ignored from the start (nohup) stays ignored.
 void hear_signals() {
+  outlive_readers();
   struct sigaction action {};
   action.sa_handler = on_signal;
   for (const int signal : signals) {
@@ -64,6 +65,14 @@ std::string text_of(int status) {
 int cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void outlive_readers() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};  // a program that is started gets the default again
+  struct sigaction before {};
+  sigaction(SIGPIPE, &action, &before);
+  if (before.sa_handler == SIG_IGN) sigaction(SIGPIPE, &before, nullptr);
 }
 
 pid_t start_process(const Start& what, bool own_group) {

@@ -35,6 +35,10 @@ struct ProcessesEnd {
 /// The cores that this process may use.
 int cores();
 
+/// From here on this process goes on where what reads its output has ended (`tidemark run | head`).
+/// Programs that it starts do as they did.
+void outlive_readers();
+
 /// Starts a process, which ends with this one. `own_group`: one of several; one alone stays in the
 /// terminal's group. Throws UsageError where no process can be started.
 pid_t start_process(const Start& what, bool own_group);

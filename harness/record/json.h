@@ -52,6 +52,9 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
 /// `each` is called with every trial that has been read, and may leave parts of it out.
 Report parse_report(std::string_view text, const std::string& where,
                     const std::function<void(TrialRecord&)>& each = {});
+/// A sentence for a folder with the records of a job, a run or a session of pytest that has not
+/// written its report, with the command that writes it; empty for any other.
+std::string unfinished_in(const std::filesystem::path& folder);
 /// `path` is report.json or the folder that holds it. Without the details that are in files beside
 /// it.
 Report read_report(const std::filesystem::path& path,

@@ -126,17 +126,23 @@ void add_details(VariantRecord& variant, std::string_view text, const std::strin
   });
 }
 
+std::string unfinished_in(const std::filesystem::path& folder) {
+  if (std::filesystem::exists(folder / "report.json")) return "";
+  for (const auto& [unfinished, of] : {std::pair{folder / kJobFolder / "job", "job"},
+                                       {folder / kUnfinished, "run"},
+                                       {folder / kTests, "pytest"}})
+    if (std::filesystem::exists(unfinished))
+      return fmt::format(
+          "{} has the records of a {} that has not written its report: if the {} has ended, write "
+          "it by tidemark report {}",
+          folder.string(), of, of, folder.string());
+  return "";
+}
+
 Report read_report(const std::filesystem::path& path,
                    const std::function<void(TrialRecord&)>& each) {
   const auto file = std::filesystem::is_directory(path) ? path / "report.json" : path;
-  for (const auto& [unfinished, of] : {std::pair{path / kJobFolder / "job", "job"},
-                                       {path / kUnfinished, "run"},
-                                       {path / kTests, "pytest"}})
-    if (!std::filesystem::exists(file) && std::filesystem::exists(unfinished))
-      throw std::runtime_error(fmt::format(
-          "{} has the records of a {} that has not written its report: if the {} has ended, write "
-          "it by tidemark report {}",
-          path.string(), of, of, path.string()));
+  if (const std::string why = unfinished_in(path); !why.empty()) throw std::runtime_error(why);
   const std::string text = read_bytes(file, "the folder that a run wrote (--out)");
   Report report = parse_report(text, file.string(), each);
   check_passes(report, file.string());

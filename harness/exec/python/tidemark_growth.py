@@ -7,7 +7,8 @@ import sys
 
 from tidemark_holders import Holders
 
-FIRST = 4  # begins of steps until the first search; each search waits for twice as many
+SETTLED = 1  # the step that begins with all that the first one leaves for good: state of the optimizer
+FIRST = 4  # the step that begins with the first search; each search waits for twice as many
 MOST = 8  # searches for holders at a time
 LARGEST = 1 << 18  # nodes of graphs
 
@@ -17,7 +18,7 @@ class Searching(Exception):
 
 
 class Begins:
-    """The begins of the steps of a kind, and what was allocated halfway to the next search."""
+    """The begins of the steps of a kind, and what was allocated at the last search."""
 
     def __init__(self):
         self.count, self.wanted, self.allocated = -1, FIRST, 0
@@ -67,19 +68,20 @@ class Growth:
                 self.searches = False
 
     def look(self, begins):
-        """A search is for blocks of its second half, and only where more is allocated than halfway."""
+        """A search is for blocks of the steps since the one before, and only where more is allocated than then."""
         begins.count += 1
-        if begins.count == begins.wanted // 2 - 1:
-            begins.allocated, begins.before = self.layer.tidemark_record_allocated(), self.blocks()
-        elif begins.count == begins.wanted - 2:
+        if begins.count == begins.wanted - 2:
             begins.made = {address: size for address, size in self.blocks().items() if address not in begins.before}
         elif begins.count == begins.wanted - 1:
             begins.last = self.blocks()
-        elif begins.count == begins.wanted:
-            begins.wanted *= 2
-            if self.layer.tidemark_record_allocated() > begins.allocated:
-                more = {address: size for address, size in self.blocks().items() if begins.before.get(address) != size}
-                self.name(more, begins.made.keys() & begins.last.keys())
+        elif begins.count in (SETTLED, begins.wanted):
+            allocated, alive = self.layer.tidemark_record_allocated(), self.blocks()
+            if begins.count == begins.wanted:
+                begins.wanted *= 2
+                if allocated > begins.allocated:
+                    left = {address: size for address, size in begins.made.items() if address in begins.last and address in alive}
+                    self.name(left or {address: size for address, size in alive.items() if begins.before.get(address) != size})  # else blocks give way to larger ones
+            begins.allocated, begins.before = allocated, alive
 
     def blocks(self):
         sizes = {}
@@ -91,23 +93,23 @@ class Growth:
                 address += block["size"]
         return sizes
 
-    def name(self, left, first):
-        """Labels blocks with their holders. `first`: those of them that have outlived a step; the others may have given way to larger ones."""
+    def name(self, left):
+        """Labels the blocks that are left with their holders."""
         collects = gc.isenabled()
         gc.disable()
         try:
             with self.torch._C.DisableTorchFunctionSubclass():
-                self.label(left, first)
+                self.label(left)
         finally:
             if collects:
                 gc.enable()
 
-    def label(self, left, first):
+    def label(self, left):
         holds, objects = self.holding(left)
         search = Holders(self.torch, self.others, self.paths)
         search.own.add(id(objects))
         searches, named = 0, set()
-        for at in sorted(range(len(objects)), key=lambda at: (first.isdisjoint(holds[at]), -sum(left[address] for address in holds[at]))):
+        for at in sorted(range(len(objects)), key=lambda at: -sum(left[address] for address in holds[at])):
             start, = search.lists(1)
             start.append(objects[at])
             objects[at] = None
