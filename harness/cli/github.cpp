@@ -9,6 +9,7 @@
 #include <optional>
 #include <regex>
 
+#include "harness/print.h"
 #include "reports/cause.h"
 #include "reports/compare/render.h"
 #include "reports/overview.h"
@@ -71,8 +72,7 @@ void add_summary(std::string markdown) {
   std::ofstream out(path, std::ios::binary | std::ios::app);
   out << markdown << "\n";
   out.close();
-  if (!out)
-    fmt::print(stderr, "warning: GITHUB_STEP_SUMMARY={}: cannot be written\n", one_line(path));
+  if (!out) print(stderr, "warning: GITHUB_STEP_SUMMARY={}: cannot be written\n", one_line(path));
 }
 
 }  // namespace
@@ -91,8 +91,9 @@ void tell_github(const std::vector<Annotation>& annotations, const std::string& 
   for (std::size_t i = 0; i < annotations.size() && i < kShown; ++i) {
     const std::size_t rest = annotations.size() - kShown + 1;
     const bool last = i + 1 == kShown && annotations.size() > kShown;
-    fmt::print("{}", annotation_line(last ? Annotation{"tidemark", fmt::format("and {} more", rest)}
-                                          : annotations[i]));
+    print(stdout, "{}",
+          annotation_line(last ? Annotation{"tidemark", fmt::format("and {} more", rest)}
+                               : annotations[i]));
   }
   std::fflush(stdout);
   add_summary(markdown);

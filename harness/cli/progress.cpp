@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "harness/print.h"
 #include "reports/history/trial_times.h"
 
 namespace tidemark {
@@ -28,16 +29,15 @@ void Progress::operator()(const std::string& what) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   if (live_)
-    fmt::print(stderr, "\r\033[K[{}/{}] {} ({:.1f} s{})", trial_, expected_.size(), what, seconds,
-               left());
+    print(stderr, "\r\033[K[{}/{}] {} ({:.1f} s{})", trial_, expected_.size(), what, seconds,
+          left());
   else if (what != last_)
-    fmt::print(stderr, "[{}/{}] {} ({:.1f} s{})\n", trial_, expected_.size(), what, seconds,
-               left());
+    print(stderr, "[{}/{}] {} ({:.1f} s{})\n", trial_, expected_.size(), what, seconds, left());
   last_ = what;
 }
 
 void Progress::done() const {
-  if (live_) fmt::print(stderr, "\r\033[K");
+  if (live_) print(stderr, "\r\033[K");
 }
 
 }  // namespace tidemark

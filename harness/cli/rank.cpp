@@ -30,6 +30,7 @@
 #include "harness/device/platform.h"
 #include "harness/device/shared_gpu.h"
 #include "harness/parallel/live_communicators.h"
+#include "harness/print.h"
 #include "harness/ranks/flight_recorder.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/link.h"
@@ -60,8 +61,8 @@ void rescue_once(const fs::path& folder, const Options& options, const Ending& e
     if (report) deliver(*report, folder, options);
     remove_session(folder);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: the report of what was finished was not written: {}\n",
-               first_line(error));
+    print(stderr, "error: the report of what was finished was not written: {}\n",
+          first_line(error));
   }
 }
 
@@ -121,7 +122,7 @@ constexpr std::chrono::seconds kAbortTimeout{5};  // that NCCL may take to abort
   static std::atomic<bool> gives_up = false;
   while (gives_up.exchange(true)) pause();  // another thread is ending this process
   if (first_to_fail(fmt::format("rank {}: {}", link.rank(), what))) {
-    fmt::print(stderr, "error: rank {}: {}\n", link.rank(), what);
+    print(stderr, "error: rank {}: {}\n", link.rank(), what);
     std::fflush(stderr);
   }
   if (rescue) rescue({fmt::format("rank {}: {}", link.rank(), what), false});
@@ -222,7 +223,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     set_arithmetic();
     at::globalContext().lazyInitDevice(at::kCUDA);
     run.sharing = sharing_note(options, ranks, all);
-    if (rank == 0 && !run.sharing.empty()) fmt::print(stderr, "note: {}\n", run.sharing);
+    if (rank == 0 && !run.sharing.empty()) print(stderr, "note: {}\n", run.sharing);
     run.arithmetic = arithmetic().text;
     require_arithmetic(planned, all);
     watch_out_of_memory();
@@ -241,20 +242,20 @@ int rank_command(const Options& options, int argc, char** argv) {
     }
     code = all.worst(code);
   } catch (const UsageError& error) {  // these four are the same on all ranks: none waits
-    if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
+    if (rank == 0) print(stderr, "error: {}\n", error.what());
     code = 2;
   } catch (const NothingSelected& error) {
-    if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
+    if (rank == 0) print(stderr, "error: {}\n", error.what());
     code = 4;
   } catch (const Unavailable& error) {
-    if (rank == 0) fmt::print(stderr, "error: {}\n", error.what());
+    if (rank == 0) print(stderr, "error: {}\n", error.what());
     code = error.code;
   } catch (const CollectivesRefused& error) {
     if (rank == 0 && options.collectives == "auto" && launched_by_tidemark())
       ask_again(error.what());
     else if (rank == 0)
-      fmt::print(stderr, "error: {}: --collectives staged goes through the host's memory\n",
-                 error.what());
+      print(stderr, "error: {}: --collectives staged goes through the host's memory\n",
+            error.what());
   } catch (const std::exception& error) {
     give_up(*link, first_line(error));
   }

@@ -12,6 +12,7 @@
 #include "harness/cli/resume.h"
 #include "harness/cli/salvage.h"
 #include "harness/device/choice.h"
+#include "harness/print.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/terminal.h"
 
@@ -44,8 +45,7 @@ int run_command(Options& options, int argc, char** argv) {
   command.insert(command.end(), argv + 1, argv + argc);
   Ended ended = launch(processes, command, session);
   if (!ended.again.empty()) {
-    fmt::print(stderr, "note: {}: once more, with collectives through the host's memory\n",
-               ended.again);
+    print(stderr, "note: {}: once more, with collectives through the host's memory\n", ended.again);
     choose_staged_collectives();
     ended = launch(processes, command, session);
   }

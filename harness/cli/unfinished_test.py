@@ -79,7 +79,9 @@ def test_a_run_outlives_the_reader_of_its_output():
         assert process.stderr.readline()
         process.stderr.close()
         assert process.wait() == 3
-    assert all(verdict["status"] == "pass" for trial in read("a")["trials"] for verdict in trial["verdicts"])
+    report = read("a")
+    verdicts = [verdict["status"] for trial in report["trials"] for verdict in trial["verdicts"]]
+    assert {"pass"} <= set(verdicts) <= {"pass", "skip"} and not report["run"].get("ended"), report["run"]
     assert not Path("a", "unfinished").exists()
     Path("b", "unfinished").mkdir(parents=True)
     refuses(2, "has the records of a run that has not written its report", "run fsdp_prefetch/stash --size smoke --ranks 2 --force --out b")

@@ -10,6 +10,7 @@
 #include "harness/fit/result.h"
 #include "harness/fit/torch.h"
 #include "harness/fit/written.h"
+#include "harness/print.h"
 #include "harness/record/fit_fields.h"
 #include "harness/record/json_writer.h"
 #include "reports/fit/advice.h"
@@ -128,14 +129,14 @@ int advise_program(int argc, char** argv, const RunRecord& version) {
   Runs runs(fit, version.tidemark + " " + version.git, torch_of(fit));
   const Advice advice = advise(runs, {}, gpu, gpu.name);
   if (runs.interrupted() != 0) {
-    fmt::print("Interrupted: what has run is kept, and the same command goes on from there.\n");
+    print(stdout, "Interrupted: what has run is kept, and the same command goes on from there.\n");
     return 128 + runs.interrupted();
   }
   if (!ended_well(advice.run)) {
-    fmt::print(stderr, "error: advise: the program itself does not run: {}\n", why_not(advice.run));
+    print(stderr, "error: advise: the program itself does not run: {}\n", why_not(advice.run));
     return 1;
   }
-  fmt::print("{}", advice_text(advice));
+  print(stdout, "{}", advice_text(advice));
   if (!fit.out.empty()) write_out(fit.out, document_of("tidemark/advise", json_of(advice)));
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "harness/print.h"
 #include "harness/record/file.h"
 #include "harness/record/fit_fields.h"
 #include "harness/record/json_reader.h"
@@ -105,7 +106,7 @@ void keep_run(const fs::path& folder, const std::string& name, const FitRun& run
     fs::create_directories(folder);
     write_files(folder, {{name + ".json", json_text(json_of(run))}});
   } catch (const std::exception& error) {
-    if (!warned) fmt::print(stderr, "warning: results are not kept: {}\n", one_line(error.what()));
+    if (!warned) print(stderr, "warning: results are not kept: {}\n", one_line(error.what()));
     warned = true;
   }
 }

@@ -15,6 +15,7 @@
 #include "harness/fit/runs.h"
 #include "harness/fit/torch.h"
 #include "harness/fit/written.h"
+#include "harness/print.h"
 #include "harness/record/fit_fields.h"
 #include "harness/record/json_writer.h"
 #include "reports/fit/page.h"
@@ -140,7 +141,7 @@ void write_results(const FitOptions& fit, const FitRecord& record) {
     fs::create_directories(fit.report);
     write_files(fit.report, {{"fit.json", text}, {"report.html", fit_page(record)}},
                 "name another folder (--report)");
-    fmt::print(stderr, "report: {}\n", (fs::path(fit.report) / "report.html").string());
+    print(stderr, "report: {}\n", (fs::path(fit.report) / "report.html").string());
   }
   if (!fit.out.empty()) write_out(fit.out, text);
 }
@@ -185,7 +186,7 @@ int fit_program(int argc, char** argv, const RunRecord& version) {
     record.notes.push_back(
         "Interrupted: what has run is kept, and the same command goes on from there.");
   }
-  fmt::print("{}", fit_text(record));
+  print(stdout, "{}", fit_text(record));
   write_results(fit, record);
   if (runs.interrupted() != 0) return 128 + runs.interrupted();
   const bool fits =

@@ -15,6 +15,7 @@
 #include "harness/exec/settings.h"
 #include "harness/fit/cache.h"
 #include "harness/fit/result.h"
+#include "harness/print.h"
 #include "harness/ranks/processes.h"
 
 namespace tidemark {
@@ -48,7 +49,7 @@ class Watch {
   }
   ~Watch() {
     stop();
-    if (live_) fmt::print(stderr, "\r\033[K");
+    if (live_) print(stderr, "\r\033[K");
   }
   void stop() {
     stopped_ = true;
@@ -66,8 +67,8 @@ class Watch {
     for (int tick = 0; !stopped_; ++tick) {
       look();
       if (live_ && tick % 5 == 0)
-        fmt::print(stderr, "\r\033[K[{} of {} runs] {:.0f} s{}", done_.size(), all_.size(),
-                   since(begun), expected_ > 0 ? fmt::format(", about {:.0f} s", expected_) : "");
+        print(stderr, "\r\033[K[{} of {} runs] {:.0f} s{}", done_.size(), all_.size(), since(begun),
+              expected_ > 0 ? fmt::format(", about {:.0f} s", expected_) : "");
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }

@@ -30,7 +30,7 @@ std::filesystem::path file_of(const std::filesystem::path& session, int rank) {
 }
 
 std::string sentence(const Record& one) {
-  std::string text = "in " + text_of(one.place);
+  std::string text = one.place[0] == 0 ? "before its first variant" : "in " + text_of(one.place);
   if (one.calls > 0) {
     text += one.inside ? ", waiting in " : ", after ";
     text += text_of(one.last[(one.calls - 1) % kCalls]);
