@@ -81,3 +81,23 @@ def test_causes():
     holds(cause(4, *command, "print('error: exec: is the text of a program'); raise SystemExit(2)"), 2, sys.executable, "ended with exit code 2")
     good = cause(5, *command, "print('error: exec: is the text of a program')").ends(0)
     good.check(good.cause is None, "a good end has no cause")
+
+
+def test_room():
+    """A limit of files of 1.5 MB in the place of a file system that is full: the peaks are whole, and the history says that it is not."""
+    script, folder = FOLDER / "room.py", FOLDER / "room"
+    script.write_text("""
+import torch
+kept = []
+for step in range(60000):
+    kept.append(torch.empty(step % 997 + 1, device="cuda"))
+    if step % 3:
+        kept.pop(0)
+torch.empty(64 << 20, device="cuda")
+""")
+    result = Said("--report", folder, "--", "sh", "-c", f"ulimit -f 3000; exec {sys.executable} {script}").ends(0, ": its history ends early: the file system had no room for more")
+    device = json.loads((folder / "report.json").read_text())["trials"][0]["program"]["ranks"][0]["devices"][0]
+    result.check(device["allocated"] > 256 << 20, f"the peak is after it: {device}")
+    result.check(": its history ends early: " in (folder / "report.html").read_text(), "the page says it")
+    shown = subprocess.run([TIDEMARK, "snapshot", "show", *folder.glob("*.pickle")], capture_output=True, text=True, check=True).stdout
+    result.check("the history ends early: " in shown, shown)

@@ -114,6 +114,9 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
     try {
       const Snapshot snapshot = read_snapshot(file);
       Sources sources(file);
+      if (!snapshot.failure.empty())
+        out.unreadable.push_back(file.stem().string() +
+                                 ": its history ends early: " + snapshot.failure);
       for (DeviceSummary& device : analyse(snapshot)) {
         keep_most(wastes, device.wastes, file.stem().string());
         if (device.oom) {

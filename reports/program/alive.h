@@ -30,7 +30,7 @@ struct HighestPeak {
   std::vector<LeftAtEnd> left;          // of every device
   std::vector<MemoryPicture> pictures;  // of all snapshots
   std::vector<StepGrowth> growths;      // of the devices whose memory grows
-  std::vector<std::string> unreadable;  // a line each
+  std::vector<std::string> unreadable;  // a line for each that is not whole, or cannot be read
 };
 
 /// The folder of the snapshots of a run under `schedule` in a report's folder: that folder itself,

@@ -82,6 +82,8 @@ std::string fit(const Report& report) {
 
 std::vector<std::string> answer(const Report& report, const std::vector<HighestPeak>& peaks) {
   std::vector<std::string> out;
+  for (const HighestPeak& peak : peaks)
+    for (const std::string& line : peak.unreadable) out.push_back(line + ".");
   const HighestPeak* highest = highest_of(peaks);
   if (highest == nullptr) {
     out.push_back("What was alive is not known: no process of the program left a memory snapshot.");

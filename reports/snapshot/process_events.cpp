@@ -29,6 +29,8 @@ class EventReader {
         counts_(static_cast<std::int64_t>(record.header().moment().repeats)) {
     modules_[""];
     out_.labelled = true;
+    if (record.header().has_events == recorder::kUntilFull)
+      out_.failure = "the file system had no room for more";
   }
 
   Snapshot run() {
@@ -142,9 +144,6 @@ class EventReader {
         out_.settings.emplace_back(std::move(name), std::move(value));
         return;
       }
-      case Tag::failure:
-        out_.failure = entries_.text();
-        return;
     }
     throw SnapshotError("is not an entry");
   }

@@ -253,6 +253,8 @@ std::string snapshot_text(const Named& named, std::size_t top) {
     if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF" ||
         (name == "expandable_segments" && value == "True"))
       out += fmt::format("{}: {}\n", one_line(name), one_line(value));
+  if (!named.snapshot.failure.empty())
+    out += "the history ends early: " + one_line(named.snapshot.failure) + "\n";
   for (const DeviceSummary& device : devices) out += device_text(device, top);
   return out;
 }
@@ -262,6 +264,7 @@ std::string snapshot_summary_json(const Named& named) {
            {"schema_version", "1.0"},
            {"file", named.path},
            {"devices", Json::array()}};
+  if (!named.snapshot.failure.empty()) out["failure"] = named.snapshot.failure;
   for (const DeviceSummary& device : analyse(named.snapshot))
     out["devices"].push_back(device_json(device));
   return json_text(out);
@@ -269,6 +272,8 @@ std::string snapshot_summary_json(const Named& named) {
 
 std::string snapshot_html(const Named& named, std::size_t top) {
   Document out{"snapshot", "Memory snapshot", Status::pass, {{"", {named.path}}}};
+  if (!named.snapshot.failure.empty())
+    out.sections.front().text.push_back("The history ends early: " + named.snapshot.failure + ".");
   for (const DeviceSummary& d : analyse(named.snapshot)) {
     const auto line = [&](const char* name, std::int64_t Holdings::*level) {
       Line out{name};

@@ -104,8 +104,6 @@ class Walk {
                                     &entry_.skipped.steps, &entry_.skipped.events, &entry_.size})
           *part = in_.number();
         return;
-      case Tag::failure:
-        break;
     }
     throw CutOff("is no entry of a step");
   }

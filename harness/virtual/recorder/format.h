@@ -34,7 +34,6 @@ enum class Tag : std::uint8_t {
   repeats,    // count of steps before, 8 bytes (not LEB128): how often they came again; of the
               // last such entry the moment may say more
   setting,    // of the allocator: name and value (texts)
-  failure,    // text: the record ends here, and why
   skipped,  // first and last step, how many, events of theirs that are not kept, bytes: in so many
             // bytes from here on is what is left of them
 };
@@ -46,6 +45,7 @@ struct SkippedCount {
 
 constexpr std::uint64_t kMagic = 0x3364726f6365726dULL;  // "mrecord3"
 constexpr std::uint64_t kDevices = 16;                   // of one process
+constexpr std::int64_t kUntilFull = 2;  // events until the file system had no room for more
 // Bytes before the first entry: a multiple of every size of a page, since mappings begin after it.
 constexpr std::uint64_t kHeader = 64 << 10;
 
@@ -79,7 +79,7 @@ struct Header {
   std::int64_t begin_us;  // since 1970
   std::atomic<std::int64_t> ended;
   std::atomic<std::int64_t> rank;  // in the process group; -1: not known
-  std::int64_t has_events;         // 0: figures alone
+  std::int64_t has_events;         // 0: figures alone; kUntilFull
   std::int64_t step;               // of the training, from 1
   char phase[64];                  // the innermost one now, cut; "": none
   std::atomic<std::uint64_t> now;  // which of the moments holds; the other one is being written

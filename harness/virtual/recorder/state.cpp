@@ -53,7 +53,7 @@ void State::write(std::string& entry, bool timed) {
   if (failed_) return;
   if (!definitions_.empty()) {
     repeats_.keep();
-    failed_ = !file_.append(definitions_);
+    append(definitions_);
     definitions_.clear();
   }
   repeats_.add(entry);
@@ -62,11 +62,13 @@ void State::write(std::string& entry, bool timed) {
     put_signed(entry, time - last_us_);
     last_us_ = time;
   }
-  failed_ = failed_ || !file_.append(entry);
-  if (!failed_) return;
-  std::string reason = begun(Tag::failure);
-  put_text(reason, "the file system had no room for the record");
-  file_.append(reason);  // there may be room for this
+  append(entry);
+}
+
+void State::append(std::string_view entry) {
+  if (failed_ || file_.append(entry)) return;
+  failed_ = true;
+  file_.header().has_events = kUntilFull;
 }
 
 void State::put_address(std::string& entry, std::uint64_t value) {
@@ -159,7 +161,7 @@ void State::begin_step() {
   std::string entry = begun(Tag::step);
   put(entry, static_cast<std::uint64_t>(step_));
   put_signed(entry, time - file_.header().begin_us);
-  if (!failed_) failed_ = !file_.append(entry);
+  append(entry);
   file_.commit();
 }
 
