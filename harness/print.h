@@ -10,7 +10,7 @@
 namespace tidemark {
 
 /// As fmt::print, but an output that cannot be written (its reader has ended) is no error: the
-/// report is what counts, and main() says at the end that the output is not whole.
+/// report is what counts, and the command says at its end that its output is not whole.
 template <class... Values>
 void print(std::FILE* to, fmt::format_string<Values...> format, Values&&... values) {
   const std::string text = fmt::format(format, std::forward<Values>(values)...);

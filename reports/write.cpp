@@ -11,6 +11,7 @@
 
 #include "harness/record/file.h"
 #include "harness/record/json.h"
+#include "harness/record/one_line.h"
 #include "reports/html.h"
 #include "reports/renderings.h"
 #include "reports/snapshot/snapshot.h"
@@ -227,7 +228,7 @@ void write_all(const fs::path& folder, const Report& report, FindNights nights) 
       "tidemark report {}",
       missing.front(),
       others == 0 ? "" : ", and " + plural(static_cast<std::int64_t>(others), "more file"),
-      kDetails, folder.string()));
+      kDetails, shell_word(folder)));
 }
 
 Report read_whole(const fs::path& path) {

@@ -8,6 +8,7 @@
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
 #include "harness/print.h"
+#include "harness/ranks/leave.h"
 #include "harness/ranks/terminal.h"
 #include "reports/folder.h"
 #include "reports/history/nights_of.h"
@@ -39,11 +40,8 @@ int deliver(const Report& report, const fs::path& folder, const Options& options
   print(stdout, "{}", text_of(report, in_color(options.color)));
   if (trouble.empty()) print(stdout, "report: {}\n", fs::relative(folder / "report.html").string());
   tell_github(report);
-  const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  std::clearerr(stdout);  // which leave() would say again
-  if (trouble.empty() && (printed || report.exit_code() != 0)) return report.exit_code();
-  print(stderr, "error: {}\n",
-        trouble.empty() ? "standard output cannot be written: the report is whole" : trouble);
+  if (trouble.empty()) return with_output(report.exit_code());
+  print(stderr, "error: {}\n", trouble);
   return 3;
 }
 

@@ -23,6 +23,7 @@
 #include "harness/fit/advise.h"
 #include "harness/fit/fit.h"
 #include "harness/help.h"
+#include "harness/ranks/leave.h"
 
 namespace tidemark {
 namespace {
@@ -147,7 +148,5 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     code = fail(error, 3);
   }
-  if (std::fflush(stdout) == 0 || code != 0) return code;
-  std::fprintf(stderr, "error: standard output cannot be written: %s\n", std::strerror(errno));
-  return 3;
+  return tidemark::with_output(code);
 }

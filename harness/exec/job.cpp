@@ -17,6 +17,7 @@
 #include "harness/exec/wishes.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
+#include "harness/record/one_line.h"
 #include "reports/program/alive.h"
 
 namespace tidemark {
@@ -81,7 +82,7 @@ Job Job::join(const fs::path& folder, const Launcher& launcher, const Report& pl
         "exec: {} belongs to another job, {} with {} processes, and this is one of {} of {}: name "
         "another place, or, if that job has ended, write its report by tidemark report {}",
         flag, job.launcher_.text(), job.launcher_.size, launcher.size, launcher.text(),
-        folder.filename() == kJobFolder ? folder.parent_path().string() : folder.string()));
+        shell_word(folder.filename() == kJobFolder ? folder.parent_path() : folder)));
   job.launcher_ = launcher;
   const fs::path mine = folder / std::to_string(launcher.rank);
   std::error_code error;

@@ -20,16 +20,24 @@ inline constexpr bool kSanitized =
 inline constexpr bool kSanitized = false;
 #endif
 
+/// The exit code of a command that printed: 3, with a line on stderr, where it would be 0 and not
+/// all of standard output could be written.
+inline int with_output(int code) {
+  std::cout.flush();
+  const bool flushed = std::fflush(stdout) == 0;
+  if ((flushed && std::ferror(stdout) == 0 && std::cout) || code != 0) return code;
+  std::fprintf(stderr, "error: standard output cannot be written%s%s\n", flushed ? "" : ": ",
+               flushed ? "" : std::strerror(errno));
+  std::clearerr(stdout);  // it is said once
+  return 3;
+}
+
 /// Ends the process with `code` and everything printed (3 where that cannot be), but without the
 /// destructors of static objects: PyTorch's take a quarter of the time of a rank that does
 /// nothing, to free memory that the kernel frees anyway. Returns only under a sanitizer, which
 /// reports at exit. main() calls it last, after MPI.
 inline int leave(int code) {
-  std::cout.flush();
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout) && code == 0) {
-    std::fprintf(stderr, "error: standard output cannot be written: %s\n", std::strerror(errno));
-    code = 3;
-  }
+  code = with_output(code);
   if constexpr (!kSanitized) {
     std::fflush(nullptr);
     _exit(code);

@@ -135,7 +135,7 @@ std::string unfinished_in(const std::filesystem::path& folder) {
       return fmt::format(
           "{} has the records of a {} that has not written its report: if the {} has ended, write "
           "it by tidemark report {}",
-          folder.string(), of, of, folder.string());
+          folder.string(), of, of, shell_word(folder));
   return "";
 }
 

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import platform
+import shlex
 import subprocess
 from collections.abc import Sequence
 from typing import Any
@@ -113,7 +114,7 @@ class Writer:
             self.trials.finish(launch.executable())
         except (Misuse, OSError, subprocess.CalledProcessError) as error:
             message = (getattr(error, "stderr", b"") or b"").decode(errors="replace").strip() or error
-            print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {self.folder}`: {message}")
+            print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {shlex.quote(str(self.folder))}`: {message}")
 
     def add_run(self, ended: str) -> None:
         self.trials.add_run(ended, id=f"{self.begun:%Y%m%d-%H%M%S}-{os.getpid()}", tidemark=__version__, host=platform.node(), torch=self.run_facts.get("torch", ""),

@@ -126,6 +126,7 @@ export const tests = ({ browser, axe, file, out }) => ({
         [...document.querySelectorAll('fieldset')]
           .find((set) => set.querySelector('legend')?.textContent === legend)
           .querySelectorAll('input');
+      await time('nothing', () => {}); // two frames, 33 ms on a machine that keeps up
       await time('rank', (i) => radios('Rank')[(i % 3) + 1].click());
       await time('statistic', (i) =>
         [...document.querySelectorAll('#time input[type=radio]')][(i % 3) + 1].click(),
@@ -146,7 +147,9 @@ export const tests = ({ browser, axe, file, out }) => ({
       return took;
     });
     console.log(`    ${slow.map(([name, ms]) => `${name} ${ms.toFixed(0)} ms`).join(', ')}`);
-    for (const [name, ms] of slow) assert.ok(ms < 200, `${name} took ${ms.toFixed(0)} ms`);
+    const limit = Math.max(200, 6 * slow[0][1]);
+    for (const [name, ms] of slow)
+      assert.ok(ms < limit, `${name} took ${ms.toFixed(0)} ms of ${limit.toFixed(0)}`);
     assert.match(await text(page, '.facts'), /only in report.json/);
     assert.deepEqual(page.wrong, []);
   },

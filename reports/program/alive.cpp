@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "harness/record/one_line.h"
 #include "reports/snapshot/parts.h"
 #include "reports/units.h"
 
@@ -191,7 +192,7 @@ std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity) {
   if (const StepGrowth* growth = worst_growth(peaks))
     text += "grows: " + growth_text(*growth, peak.device.ooms > 0 ? 0 : capacity) + "\n";
   return text +
-         fmt::format("all parts: tidemark snapshot show --top 1000 {}\n", peak.file.string());
+         fmt::format("all parts: tidemark snapshot show --top 1000 {}\n", shell_word(peak.file));
 }
 
 }  // namespace tidemark
