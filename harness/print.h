@@ -1,4 +1,4 @@
-// What a run prints on the way to its report.
+// Printing of a run, on the way to its report.
 #pragma once
 
 #include <fmt/format.h>

@@ -32,15 +32,12 @@ volatile sig_atomic_t caught = 0;
 void on_signal(int signal) { caught = signal; }
 
 // A signal that is ignored from the start (nohup) stays ignored.
-void hear_signals() {
-  outlive_readers();
+void hear(int signal, void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = on_signal;
-  for (const int signal : signals) {
-    struct sigaction before {};
-    sigaction(signal, &action, &before);
-    if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
-  }
+  struct sigaction before {};
+  action.sa_handler = handler;
+  sigaction(signal, &action, &before);
+  if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
 }
 
 std::vector<pid_t> children() {
@@ -68,11 +65,7 @@ int cores() {
 }
 
 void outlive_readers() {
-  struct sigaction action {};
-  action.sa_handler = [](int) {};  // a program that is started gets the default again
-  struct sigaction before {};
-  sigaction(SIGPIPE, &action, &before);
-  if (before.sa_handler == SIG_IGN) sigaction(SIGPIPE, &before, nullptr);
+  hear(SIGPIPE, [](int) {});  // a program that is started gets the default again
 }
 
 pid_t start_process(const Start& what, bool own_group) {
@@ -108,7 +101,8 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
                            const std::filesystem::path& notes) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program come here
   const std::vector<pid_t> before = children();
-  hear_signals();
+  outlive_readers();
+  for (const int signal : signals) hear(signal, on_signal);
   const bool groups = starts.size() > 1;
   std::map<pid_t, std::string> running;
   std::map<pid_t, Clock::time_point> limits;

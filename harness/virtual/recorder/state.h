@@ -48,6 +48,7 @@ class State : public Follower {
   /// Appends the definitions that an entry has made, then the entry. A timed entry gets the
   /// microseconds since the timed entry before it as its last number. Not committed.
   void write(std::string& entry, bool timed = false);
+  /// Appends to the file, until the file system has had no room for an entry.
   void append(std::string_view entry);
   void begin_step();
   void show_phase();
