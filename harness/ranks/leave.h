@@ -24,8 +24,10 @@ inline constexpr bool kSanitized = false;
 /// all of standard output could be written.
 inline int with_output(int code) {
   std::cout.flush();
+  const bool failed = std::ferror(stdout) != 0 || !std::cout;
+  if (failed) std::fputc('\n', stdout);  // the reason of the write that failed is gone: ask again
   const bool flushed = std::fflush(stdout) == 0;
-  if ((flushed && std::ferror(stdout) == 0 && std::cout) || code != 0) return code;
+  if ((flushed && !failed) || code != 0) return code;
   std::fprintf(stderr, "error: standard output cannot be written%s%s\n", flushed ? "" : ": ",
                flushed ? "" : std::strerror(errno));
   std::clearerr(stdout);  // it is said once
