@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -103,6 +104,15 @@ def test_what_cannot_be_printed_is_no_success():
             done = subprocess.run([BINARY, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
         assert (done.returncode, done.stderr.count("\n")) == (3, 1), f"{words}: {done.stderr}"
         assert "No space left on device" in done.stderr
+
+
+def test_help_whose_reader_has_ended_complains_of_nothing():
+    for command in ("run", "exec", "fit", "compare", "snapshot show", "list"):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([BINARY, *command.split(), "--help"], stdout=writer, stderr=subprocess.PIPE, text=True, env=environment())
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (-signal.SIGPIPE, ""), command
 
 
 def test_without_a_driver_cuda_is_skipped():

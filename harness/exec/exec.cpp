@@ -304,9 +304,9 @@ Launcher own_job() {
 }  // namespace
 
 int exec_program(int argc, char** argv, const RunRecord& version) {
-  outlive_readers();
   ExecOptions exec;
   if (const int code = parse_exec(argc, argv, exec); code >= 0) return code;
+  outlive_readers();
   auto launcher = find_launcher();
   if (launcher && launcher->size <= 1) launcher.reset();
   if (launcher) check_launched(exec, *launcher);
