@@ -62,6 +62,7 @@ struct Trial {
   int ranks = 1, steps = 4;
   std::uint64_t seed = 0;
   std::int64_t operator[](const std::string& name) const { return params.at(name); }
+  bool operator==(const Trial&) const = default;
   /// The device is neither done at once nor held back: calibrated, random, a real GPU's own time.
   bool has_clock() const { return schedule != "instant" && schedule != "lagging"; }
 };

@@ -48,10 +48,13 @@ std::vector<Expectation> known_of(const Scenario& scenario, const Trial& trial,
   return all.empty() ? forms_of(scenario, trial, variant, rank) : all;
 }
 
-Need need_of(const PlannedTrial& planned, int as_rank) {
-  Trial trial = planned.trial;
-  if (trial.schedule != "instant") trial.schedule = "lagging";  // which no other can exceed
-  const Scenario& scenario = *planned.scenario;
+/// The trial as it is planned: under "lagging", whose need no other schedule but "instant" changes.
+Trial as_planned(Trial trial) {
+  if (trial.schedule != "instant") trial.schedule = "lagging";
+  return trial;
+}
+
+Need need_of(const Scenario& scenario, const Trial& trial, int as_rank) {
   Need need;
   for (const Variant& variant : scenario.variants) {
     if (scenario.leave_out && !scenario.leave_out(trial, variant).empty()) continue;
@@ -64,14 +67,22 @@ Need need_of(const PlannedTrial& planned, int as_rank) {
 
 }  // namespace
 
-void choose_capacity(PlannedTrial& planned, int as_rank, bool fixed) {
-  const Need need = need_of(planned, as_rank);
-  if (need.least() > 0) planned.needs = need.least();
-  if (virtual_device() == nullptr) return;
-  planned.capacity = platform().capacity();
-  if (fixed || need.safe() <= planned.capacity) return;
-  const auto twice = std::bit_ceil(static_cast<std::uint64_t>(need.safe())) * 2;
-  planned.capacity = std::max(kWide, static_cast<Bytes>(twice));
+void choose_capacities(std::vector<PlannedTrial>& planned, int as_rank, bool fixed) {
+  std::vector<std::pair<Trial, Need>> known;
+  for (PlannedTrial& each : planned) {
+    if (!each.unfit.empty()) continue;
+    const Trial trial = as_planned(each.trial);
+    auto found = std::ranges::find(known, trial, &std::pair<Trial, Need>::first);
+    if (found == known.end())
+      found = known.insert(found, {trial, need_of(*each.scenario, trial, as_rank)});
+    const Need& need = found->second;
+    if (need.least() > 0) each.needs = need.least();
+    if (virtual_device() == nullptr) continue;
+    each.capacity = platform().capacity();
+    if (fixed || need.safe() <= each.capacity) continue;
+    const auto twice = std::bit_ceil(static_cast<std::uint64_t>(need.safe())) * 2;
+    each.capacity = std::max(kWide, static_cast<Bytes>(twice));
+  }
 }
 
 std::string capacity_notes(const std::vector<PlannedTrial>& planned) {

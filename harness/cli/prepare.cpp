@@ -76,14 +76,13 @@ void leave_out_what_does_not_fit(std::vector<PlannedTrial>& planned) {
   if (refused && std::ranges::none_of(planned, fits)) throw UsageError(refused->why);
 }
 
-void choose_capacities(std::vector<PlannedTrial>& planned, const Options& options,
-                       const World& world) {
+// The leading rank plans, for all.
+void share_capacities(std::vector<PlannedTrial>& planned, const Options& options,
+                      const World& world) {
   std::string chosen;
-  for (auto& each : planned) {
-    if (!world.leads() || !each.unfit.empty()) continue;
-    choose_capacity(each, options.as_rank, !options.capacity.empty());
-    chosen += fmt::format("{} {}\n", each.needs.value_or(0), each.capacity);
-  }
+  if (world.leads()) choose_capacities(planned, options.as_rank, !options.capacity.empty());
+  for (const auto& each : planned)
+    if (each.unfit.empty()) chosen += fmt::format("{} {}\n", each.needs.value_or(0), each.capacity);
   std::istringstream all(world.broadcast(chosen));
   for (auto& each : planned) {
     Bytes needs = 0, capacity = 0;
@@ -128,7 +127,7 @@ Prepared prepare(const Options& options, int ranks, const World& world) {
   if (request.ranks == 0) request.ranks = ranks;
   check_faults(request.ranks, options.as_rank);
   auto planned = plan(request, scenarios(), platform_schedules());
-  choose_capacities(planned, options, world);
+  share_capacities(planned, options, world);
   leave_out_what_does_not_fit(planned);
   if (options.numbers && std::ranges::none_of(planned, [](const PlannedTrial& each) {
         return each.trial.mode == Mode::math;

@@ -1,6 +1,7 @@
 #include "reference/memory/autograd_model.h"
 
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 namespace tidemark::reference::autograd {
@@ -68,22 +69,28 @@ void Autograd::add(Tensor& sum, const Tensor& gradient) {
 
 struct Autograd::Task {
   bool keep_graph;
-  std::map<Node*, int> dependencies = {};
-  std::map<Node*, bool> needed = {};      // leads to an end; empty: everything is
-  std::map<Node*, Tensor> captured = {};  // of the ends
-  std::map<Node*, Tensor> waiting = {};   // nodes some of whose gradients have come
+  std::int64_t run;
+  bool everything;                                  // there are no ends: every node is needed
+  std::unordered_map<Node*, Tensor> captured = {};  // of the ends
+  std::unordered_map<Node*, Tensor> waiting = {};   // nodes some of whose gradients have come
   std::multimap<std::int64_t, std::pair<NodePointer, Tensor>, std::greater<>> ready = {};
 
-  bool executes(Node* node) const { return needed.empty() || needed.at(node); }
+  Node::Mark& mark(Node* node) const {
+    if (node->mark.run != run) node->mark = {.run = run};
+    return node->mark;
+  }
+  bool executes(Node* node) const { return everything || mark(node).end == Node::Mark::needed; }
   void count(Node* node) {
     for (const auto& next : node->next)
-      if (next && ++dependencies[next.get()] == 1) count(next.get());
+      if (next && ++mark(next.get()).dependencies == 1) count(next.get());
   }
   bool need(Node* node) {
-    if (const auto entry = needed.find(node); entry != needed.end()) return entry->second;
+    if (const auto known = mark(node).end; known != Node::Mark::unseen)
+      return known == Node::Mark::needed;
     bool any = false;
     for (const auto& next : node->next) any = (next && need(next.get())) || any;
-    return needed[node] = any;
+    mark(node).end = any ? Node::Mark::needed : Node::Mark::unneeded;
+    return any;
   }
 };
 
@@ -104,7 +111,7 @@ void Autograd::evaluate(Task& task, Node* node, Tensor gradient) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const NodePointer next = node->next[i];
     if (!next) continue;
-    const bool ready = --task.dependencies.at(next.get()) == 0;
+    const bool ready = --task.mark(next.get()).dependencies == 0;
     if (!task.executes(next.get())) continue;
     Tensor& buffer = task.waiting[next.get()];
     if (outputs[i]) {
@@ -123,9 +130,12 @@ Tensors Autograd::run(const std::vector<NodePointer>& starts, const Tensors& gra
                       const std::vector<NodePointer>& ends, bool keep_graph) {
   ++runs;
   running = true;
-  Task task{.keep_graph = keep_graph};
+  Task task{.keep_graph = keep_graph, .run = runs, .everything = ends.empty()};
   for (const auto& start : starts) task.count(start.get());
-  for (const auto& end : ends) task.captured[end.get()], task.needed[end.get()] = true;
+  for (const auto& end : ends) {
+    task.captured[end.get()];
+    task.mark(end.get()).end = Node::Mark::needed;
+  }
   for (const auto& start : starts)
     if (!ends.empty()) task.need(start.get());
   for (std::size_t i = 0; i < starts.size(); ++i)

@@ -54,6 +54,12 @@ struct Node {
   Tensor variable = {};  // of an accumulator: the leaf
   /// Hooks that see the gradient before the node runs.
   std::vector<std::function<void(const Tensor&)>> hooks = {};
+  /// What the engine knows of it in one of its runs.
+  struct Mark {
+    std::int64_t run = 0;
+    int dependencies = 0;                            // gradients that have not come
+    enum { unseen, unneeded, needed } end = unseen;  // leads to an end
+  } mark = {};
 };
 
 /// The program's one thread of operators and its engine.

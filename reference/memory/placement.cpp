@@ -38,13 +38,15 @@ std::int64_t Addresses::next(std::int64_t bytes) {
 std::int64_t Addresses::next_downwards(std::int64_t bytes) {
   for (auto rest = rests_.rbegin(); rest != rests_.rend(); ++rest) {
     if (rest->bytes < bytes) continue;
+    const std::int64_t begin = rest->begin;
     rest->begin += bytes;
     rest->bytes -= bytes;
-    return rest->begin - bytes;
+    if (rest->bytes == 0) rests_.erase(std::next(rest).base());
+    return begin;
   }
   const std::int64_t chunk = (bytes + kChunk - 1) / kChunk * kChunk;
   lowest_ -= chunk;
-  rests_.push_back({lowest_ + bytes, chunk - bytes});
+  if (chunk > bytes) rests_.push_back({lowest_ + bytes, chunk - bytes});
   return lowest_;
 }
 
