@@ -65,7 +65,7 @@ class Side {
     std::size_t shown = 0;
     for (const std::uint32_t at : snapshot_.stacks[(*this)[i].stack]) {
       const StackFrame& frame = snapshot_.frames[at];
-      if (!is_users_python(frame) || ++shown > kFrames) continue;
+      if (!is_users_python(snapshot_, frame) || ++shown > kFrames) continue;
       out.push_back(fmt::format("{}: {} ({}:{})", side, frame.function, frame.file, frame.line));
     }
   }

@@ -365,8 +365,13 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
   if (capacity <= growth.reserved || growth.filled == 0) return out;
   const std::int64_t times = (capacity - growth.reserved) / growth.filled + 1;
   const std::int64_t full = growth.last + times * std::max<std::int64_t>(growth.every, 1);
+  // The allocator rounds blocks up, and it is full of those.
+  const bool rounds = growth.filled > growth.most + growth.most / 20;
   const std::string rate =
-      differ ? fmt::format("{} {} on average", bytes_text(growth.filled), often) : "this rate";
+      rounds   ? fmt::format("{} {}, as the allocator rounds blocks{},", bytes_text(growth.filled),
+                             often, differ ? ", on average" : "")
+      : differ ? fmt::format("{} {} on average", bytes_text(growth.filled), often)
+               : "this rate";
   return out + fmt::format("; at {} the {} of this GPU are full in {} {}", rate,
                            bytes_text(capacity), growth.unit, full);
 }

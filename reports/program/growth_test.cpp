@@ -115,6 +115,15 @@ TEST(Growth, OfDifferentSizesHasBothEnds) {
                              HasSubstr("full in step 947")));
 }
 
+TEST(Growth, OfSmallBlocksFillsAsTheAllocatorRoundsThem) {
+  Program p(8);
+  for (std::size_t step = 0; step < 8; ++step) p.block(step, 4, 99);
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 3000 * kMiB),
+              HasSubstr("; at 512 bytes a step, as the allocator rounds blocks, the "));
+}
+
 // The outputs of a step's microbatches are there until its end.
 TEST(Growth, BackwardsBeforeAnOptimizersStepAreNoSteps) {
   Program p(10, "backward", false);

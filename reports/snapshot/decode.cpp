@@ -9,6 +9,7 @@
 #include "harness/record/string_table.h"
 #include "reports/snapshot/own_lists.h"
 #include "reports/snapshot/recording.h"
+#include "reports/snapshot/site.h"
 #include "reports/snapshot/snapshot.h"
 #include "reports/snapshot/unpickle.h"
 #include "reports/trace.h"
@@ -110,7 +111,7 @@ class Decoder {
     StackFrame one{text(id, "name", ""), text(id, "filename", ""), integer(id, "line", 0)};
     const auto [at, fresh] = frames_.emplace(std::tuple(one.function, one.file, one.line),
                                              static_cast<std::uint32_t>(out_.frames.size()));
-    if (fresh) out_.frames.push_back(std::move(one));
+    if (fresh) add_frame(out_, std::move(one));
     return frame_of_[id] = at->second;
   }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "reports/snapshot/site.h"
 #include "reports/snapshot/walk.h"
 #include "reports/snapshot/wastes.h"
 
@@ -45,7 +46,7 @@ class Search {
     return std::ranges::any_of(s_.stacks[event.stack], [&](std::uint32_t at) {
       const StackFrame& frame = s_.frames[at];
       return frame.function.starts_with("all_gather") &&
-             frame.file.find("/torch/distributed/") != std::string::npos;
+             file_of_torch(s_, frame).starts_with("distributed/");
     });
   }
 

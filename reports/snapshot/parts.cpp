@@ -93,9 +93,9 @@ void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
 }
 
 /// A name takes the place of a shorter one: a module gets a longer path when one around it is
-/// called. The type and shape of a tensor give way to its path.
+/// called. The type and shape of a tensor give way to its path, whichever of them comes first.
 void add_name(std::set<std::string>& names, const std::string& name) {
-  if (name.empty() && !names.empty()) return;
+  if ((name.empty() || name.ends_with(']')) && !names.empty()) return;
   std::erase_if(names, [&](const std::string& one) {
     return one.empty() || one.ends_with(']') || name.ends_with("." + one);
   });

@@ -93,6 +93,12 @@ TEST(Parts, TheLongestNameAtAnAddressCounts) {
   EXPECT_EQ("{features,head}", module()) << "another tensor";
   s.labels = {{0, 1, kBase, "gradients", ""}, {0, 1, kBase, "gradients", "head.weight"}};
   EXPECT_EQ("head", module());
+  for (const bool later : {false, true}) {
+    s.labels = {{0, 1, kBase, "parameters", "Tensor[4, 256]"}};
+    s.labels.insert(later ? s.labels.begin() : s.labels.end(),
+                    {0, 1, kBase, "parameters", "head.weight"});
+    EXPECT_EQ("head", module()) << "a path counts more than a shape";
+  }
 }
 
 TEST(BlockLabel, OneBlockOfSeveralTensorsHasTheModulesOfAll) {

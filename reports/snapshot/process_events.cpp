@@ -11,6 +11,7 @@
 #include "reports/snapshot/process_record.h"
 #include "reports/snapshot/record_bytes.h"
 #include "reports/snapshot/site.h"
+#include "reports/snapshot/walk.h"
 
 namespace tidemark {
 namespace {
@@ -55,6 +56,7 @@ class EventReader {
       return std::pair(phase.device, phase.begin);
     });
     out_.modules = modules_.all();
+    for (std::size_t device = 0; device < devices_.size(); ++device) tell_copies(device);
     return std::move(out_);
   }
 
@@ -227,11 +229,14 @@ class EventReader {
     return frame.file.ends_with("torch/autograd/graph.py") ||
            frame.file.ends_with("torch/autograd/__init__.py");
   }
+  static std::string short_name(std::string_view node) {
+    return std::string(node.substr(node.rfind(':') + 1));  // torch::autograd::AccumulateGrad
+  }
   std::uint32_t stack_number(std::uint64_t node, std::vector<std::uint32_t> frames) {
     if (node != 0) {
       const std::string& name = nodes_[node].name;
       const auto [at, is_new] = node_frames_.try_emplace(name, 0);
-      if (is_new) at->second = frame({name, "autograd", 0});
+      if (is_new) at->second = frame({short_name(name), "autograd", 0});
       frames.insert(frames.begin(), at->second);
     }
     const auto [stack, is_new] =
@@ -239,10 +244,7 @@ class EventReader {
     if (is_new) out_.stacks.push_back(std::move(frames));
     return stack->second;
   }
-  std::uint32_t frame(StackFrame one) {
-    out_.frames.push_back(std::move(one));
-    return static_cast<std::uint32_t>(out_.frames.size() - 1);
-  }
+  std::uint32_t frame(StackFrame one) { return add_frame(out_, std::move(one)); }
 
   void event() {
     const std::uint64_t code = entries_.number(), number = entries_.number();
@@ -320,6 +322,28 @@ class EventReader {
   }
   std::int64_t used() const {
     return std::ranges::count_if(out_.traces, [](const auto& trace) { return !trace.empty(); });
+  }
+
+  // Copies of weights, say, from operators that autograd notes: what is there before the first
+  // forward and lives on into that of the next step is no activation.
+  void tell_copies(std::size_t device) {
+    const auto outside = std::ranges::find(out_.modules, recorder::kOutsideModules);
+    const auto is_forward = [&](const ProgramPhase& one) {
+      return one.device == static_cast<std::int64_t>(device) && one.name == "forward";
+    };
+    const auto first = std::ranges::find_if(out_.phases, is_forward), end = out_.phases.end();
+    const auto next = std::find_if(first, end, [&](const ProgramPhase& one) {
+      return is_forward(one) && one.step > first->step;
+    });
+    if (outside == out_.modules.end() || next == end || device >= out_.traces.size()) return;
+    auto& trace = out_.traces[device];
+    TraceWalk walk(trace);
+    std::size_t before = 0;  // events until the first forward
+    while (walk.moment() < next->begin && walk.next())
+      if (walk.moment() <= first->begin) before = walk.place() + 1;
+    for (const auto& [address, block] : walk.live())
+      if (block < before && std::cmp_equal(trace[block].module, outside - out_.modules.begin()))
+        trace[block].module = 0;
   }
 
   void segments(std::size_t number) {

@@ -11,6 +11,7 @@ namespace tidemark {
 namespace {
 
 constexpr std::string_view kNamespace = "torch::autograd::";
+constexpr std::string_view kTorch = "/torch/";
 
 bool is_python(const StackFrame& frame) {
   return frame.file.ends_with(".py") || (frame.file.starts_with('<') && frame.line > 0);
@@ -37,22 +38,27 @@ bool of_inductor(const std::string& file) {
          });
 }
 
+std::string with_slashes(std::string file) {
+  std::ranges::replace(file, '\\', '/');
+  return file;
+}
+
 /// Or that of Python's standard library, of `tidemark exec`, which stands around autograd.backward
 /// and other functions, or what torch.compile or Python itself has written. A wheel's C++ frames
 /// have the names of files without folders, and the interpreter's have C files.
-bool pytorchs_own(const StackFrame& frame) {
-  std::string file = frame.file;
-  std::ranges::replace(file, '\\', '/');
+bool pytorchs_own(const Snapshot& snapshot, const StackFrame& frame) {
+  const std::string file = with_slashes(frame.file);
+  const bool python = is_python(frame);
   const auto in = [&](const char* what) { return file.find(what) != std::string::npos; };
   const auto of = [&](const char* space) {
     const std::size_t at = frame.function.starts_with("void ") ? 5 : 0;
     return frame.function.compare(at, std::string_view(space).size(), space) == 0;
   };
-  return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
-         file == "??" || in("/python/tidemark_") || of_inductor(file) ||
-         file.starts_with("<frozen") || of_standard_library(file) ||
-         (!is_python(frame) &&
-          (file.ends_with(".c") || of("at::") || of("c10::") || of("torch::")));
+  if (!python)
+    return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
+           file == "??" || file.ends_with(".c") || of("at::") || of("c10::") || of("torch::");
+  return !file_of_torch(snapshot, frame).empty() || in("/python/tidemark_") || of_inductor(file) ||
+         file.starts_with("<frozen") || of_standard_library(file);
 }
 
 /// "MmBackward0" of "torch::autograd::generated::MmBackward0::apply(...)"; empty for another frame
@@ -75,35 +81,69 @@ std::string text(const StackFrame& frame) {
 
 }  // namespace
 
-bool is_users_python(const StackFrame& frame) { return is_python(frame) && !pytorchs_own(frame); }
+std::uint32_t add_frame(Snapshot& snapshot, StackFrame frame) {
+  const std::string file = with_slashes(frame.file);
+  for (const std::string_view known : {"_ops.py", "_tensor.py", "nn/modules/linear.py",
+                                       "nn/modules/module.py", "utils/_contextlib.py"}) {
+    if (!file.ends_with(known)) continue;
+    std::string folder = file.substr(0, file.size() - known.size());
+    if (folder.ends_with(kTorch) &&
+        std::ranges::find(snapshot.torch, folder) == snapshot.torch.end())
+      snapshot.torch.push_back(std::move(folder));
+  }
+  snapshot.frames.push_back(std::move(frame));
+  return static_cast<std::uint32_t>(snapshot.frames.size() - 1);
+}
+
+std::string file_of_torch(const Snapshot& snapshot, const StackFrame& frame) {
+  const std::string file = with_slashes(frame.file);
+  for (const std::string& folder : snapshot.torch)
+    if (file.starts_with(folder)) return file.substr(folder.size());
+  if (!snapshot.torch.empty()) return "";
+  constexpr std::string_view kInstalled = "-packages";
+  const auto packages = file.rfind(std::string(kInstalled) + "/");
+  const auto at = packages == file.npos ? file.find(kTorch) : packages + kInstalled.size();
+  if (at == file.npos || file.compare(at, kTorch.size(), kTorch) != 0) return "";
+  return file.substr(at + kTorch.size());
+}
+
+bool is_users_python(const Snapshot& snapshot, const StackFrame& frame) {
+  return is_python(frame) && !pytorchs_own(snapshot, frame);
+}
 
 std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames) {
   for (std::uint32_t at : frames) {
-    const std::string& file = snapshot.frames[at].file;
-    const auto in = [&](const char* folder) { return file.find(folder) != std::string::npos; };
-    if (in("/torch/optim/")) {
+    const StackFrame& frame = snapshot.frames[at];
+    const std::string torch = file_of_torch(snapshot, frame);
+    const auto in = [&](const char* folder) { return torch.starts_with(folder); };
+    const auto of = [&](const char* file) { return frame.file.find(file) != std::string::npos; };
+    if (in("optim/")) {
       // A step that ran out of memory has not come to its labels.
-      const bool state = snapshot.frames[at].function == "_init_group";
+      const bool state = frame.function == "_init_group";
       return state ? "optimizer state" : "optimizer temporaries";
     }
-    if (in("/torch/distributed/fsdp/") || in("/torch/distributed/_composable/fsdp/") ||
-        in("/torch/nn/parallel/distributed.py") ||
-        in("/torch/distributed/algorithms/ddp_comm_hooks/") ||
-        in("/torch/distributed/checkpoint/") || in("/torch/distributed/_state_dict_utils.py") ||
-        in("/deepspeed/runtime/"))
+    if (in("distributed/fsdp/") || in("distributed/_composable/fsdp/") ||
+        in("nn/parallel/distributed.py") || in("distributed/algorithms/ddp_comm_hooks/") ||
+        in("distributed/checkpoint/") || in("distributed/_state_dict_utils.py") ||
+        of("/deepspeed/runtime/"))
       return "sharding buffers";
-    if (in("/accelerate/utils/modeling.py") &&
-        snapshot.frames[at].function == "set_module_tensor_to_device")
+    if (of("/accelerate/utils/modeling.py") && frame.function == "set_module_tensor_to_device")
       return "parameters";
-    if (!in("/torch/") || in("/torch/nn/modules/")) break;  // a module, or the program itself
+    if (torch.empty() || in("nn/modules/")) break;  // a module, or the program itself
   }
   return "";
 }
 
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack) {
-  for (const std::uint32_t at : snapshot.stacks[stack])
-    if (is_users_python(snapshot.frames[at])) return &snapshot.frames[at];
-  return nullptr;
+  const StackFrame* inner = nullptr;  // of what stands between the program and every operator
+  for (const std::uint32_t at : snapshot.stacks[stack]) {
+    const StackFrame& frame = snapshot.frames[at];
+    if (!is_users_python(snapshot, frame)) continue;
+    if (frame.function != "__torch_function__" && frame.function != "__torch_dispatch__")
+      return &frame;
+    if (inner == nullptr) inner = &frame;
+  }
+  return inner;
 }
 
 std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
@@ -127,7 +167,7 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   if (first(
           [](const StackFrame& f) { return f.function.starts_with("torch::autograd::Engine::"); }))
     return "autograd's engine";
-  if (const auto* other = first([](const StackFrame& f) { return !pytorchs_own(f); }))
+  if (const auto* other = first([&](const StackFrame& f) { return !pytorchs_own(snapshot, f); }))
     return text(*other);
   const auto written_by_hand = [](const StackFrame& f) {
     return is_python(f) && !of_inductor(f.file);

@@ -9,9 +9,18 @@
 
 namespace tidemark {
 
+/// Adds a frame, and notes the folder of PyTorch's package where it shows one; its place.
+std::uint32_t add_frame(Snapshot& snapshot, StackFrame frame);
+
+/// The file of a frame in PyTorch's Python package, as in "optim/adam.py"; empty for another. Where
+/// no frame shows the package's folder, every folder named torch counts, but for one in an
+/// installed package.
+std::string file_of_torch(const Snapshot& snapshot, const StackFrame& frame);
+
 /// True for a frame of the user's Python code, not PyTorch's, torch.compile's or Python's own.
-bool is_users_python(const StackFrame& frame);
-/// The innermost of them in a stack; nullptr where there is none.
+bool is_users_python(const Snapshot& snapshot, const StackFrame& frame);
+/// The innermost of them in a stack, outside __torch_function__ where there is one; nullptr where
+/// there is none.
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack);
 
 /// The kind of what Python code of a library allocates: "optimizer state" and "optimizer

@@ -47,6 +47,26 @@ TEST(Site, OfPythonsOwnModulesIsTheirCaller) {
                                            {"run", "/usr/lib/python3.11/threading.py", 982}}));
 }
 
+TEST(Site, IsInTheUsersOwnFolderNamedLikePyTorchs) {
+  Snapshot s;
+  for (const char* file : {"/x/torch/optim/soap.py", "/venv/torch/nn/modules/module.py"})
+    s.stacks.push_back({add_frame(s, {"f", file, 3})});
+  EXPECT_EQ("f soap.py:3", site_of(s, 1));
+  EXPECT_EQ("", file_of_torch(s, s.frames[0]));
+  EXPECT_EQ("nn/modules/module.py", file_of_torch(s, s.frames[1]));
+  EXPECT_EQ("", kind_of_library(s, s.stacks[1]));
+  EXPECT_EQ("f module.py:3",
+            site({{"f", "/a/site-packages/gluonts/torch/module.py", 3}, {"g", "/x/train.py", 1}}));
+  EXPECT_EQ("g train.py:1", site({{"f", "/y/torch/v/site-packages/torch/nn/functional.py", 3},
+                                  {"g", "/x/train.py", 1}}));
+}
+
+TEST(Site, IsOutsideWhatStandsBeforeEveryOperator) {
+  const StackFrame before{"__torch_function__", "/x/types.py", 5}, line{"step", "/x/train.py", 9};
+  EXPECT_EQ("step train.py:9", site({before, line}));
+  EXPECT_EQ("__torch_function__ types.py:5", site({before}));
+}
+
 TEST(Site, OnWindowsHasNoFolderEither) {
   EXPECT_EQ("silu model.py:5", site({{"einsum", R"(D:\a\site-packages\torch\functional.py)", 373},
                                      {"silu", R"(D:\a\model.py)", 5}}));

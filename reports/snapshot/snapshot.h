@@ -76,6 +76,7 @@ struct Snapshot : MemoryHistory {
   std::vector<RepeatedSteps> repeats;
   std::vector<SkippedSteps> skipped;  // by device in the order of the trace
   std::vector<LeftStep> left_steps;   // likewise
+  std::vector<std::string> torch;     // folders of PyTorch's Python package that frames show
   std::string failure;                // why the record ends before its process; empty: it does not
 };
 

@@ -44,7 +44,8 @@ def attribute(holder, referent, key):
 
 
 def key_of(holder, referent):
-    return next((str(name) for name, value in list(holder.items()) if value is referent), "")
+    """The name, and that of a number, but never that of a tensor, whose text takes its values."""
+    return next((str(name) for name, value in list(holder.items()) if value is referent and isinstance(name, (str, int))), "")
 
 
 def references(objects):

@@ -11,8 +11,8 @@ from tidemark_phases import Phases
 from tidemark_tensors import plain_tensors
 from tidemark_trace import Trace
 
-# Modules that wrap another one: of torch.compile, checkpointing, FSDP, DDP.
-WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "module"}
+# Modules that wrap another one: of torch.compile, checkpointing, FSDP, Lightning's Fabric, DDP.
+WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_forward_module", "module"}
 
 
 def plain(path):
@@ -22,6 +22,23 @@ def plain(path):
 def is_below(path, known):
     """True for a path that begins further out: that of a module which the program first called alone."""
     return path != known and (not known or path.endswith(b"." + known))
+
+
+def shared(root):
+    """By ids of modules with nothing in them that several others have, as one activation function of all layers, a name for all places: `*.act`, or the
+    module's type."""
+    places = {}
+    for parent in root.modules():
+        for name, child in parent._modules.items():
+            if child is not None and not child._modules and not child._parameters:
+                places.setdefault(id(child), (child, []))[1].append(name)
+    return {number: "*." + names[0] if len(set(names)) == 1 else type(module).__name__ for number, (module, names) in places.items() if len(names) > 1}
+
+
+def parts_of(state):
+    """What an object that an optimizer keeps for a parameter has, as the preconditioner of Shampoo; else the value itself."""
+    own = getattr(state, "__dict__", None)
+    return own if own and not isinstance(state, dict) and not hasattr(state, "data_ptr") else state
 
 
 def setting(value):
@@ -125,8 +142,16 @@ class Labels:
                 self.label(b"gradients", [b""] * len(gradients), gradients)
             return moved
 
-        leave_alone(self.torch, applied.__code__)
-        self.torch.nn.Module._apply = applied
+        flatten = self.torch.nn.RNNBase.flatten_parameters
+
+        @functools.wraps(flatten)
+        def flattened(module):
+            flatten(module)  # into a block of its own
+            self.label_own(module)
+
+        for function in applied, flattened:
+            leave_alone(self.torch, function.__code__)
+        self.torch.nn.Module._apply, self.torch.nn.RNNBase.flatten_parameters = applied, flattened
 
     def follow_copies(self):
         """What a module has that is copied (a moving average of the weights), loaded, or built on the GPU, also if it is never called."""
@@ -195,8 +220,9 @@ class Labels:
 
     def learn(self, root):
         """Names of the modules and parameters below the outermost module, when it is called for the first time."""
+        of_shared = shared(root)
         for path, module in root.named_modules():
-            self.modules.add(module, plain(path).encode())
+            self.modules.add(module, of_shared.get(id(module), plain(path)).encode())
         for kind, named in ((b"parameters", root.named_parameters()), (b"buffers", root.named_buffers())):
             tensors = dict(named)
             self.label(kind, [plain(name).encode() for name in tensors], list(tensors.values()))
@@ -240,8 +266,12 @@ class Labels:
     def after_backward(self):
         """Gradients that are not autograd's own work (FSDP's, of a reduction), of a program whose optimizer is not PyTorch's."""
         if not self.has_optimizer:
-            parameters = [parameter for named, _ in list(self.names.values()) if (parameter := named()) is not None]
-            self.label(b"gradients", [self.name(parameter) for parameter in parameters], [parameter.grad for parameter in parameters])
+            self.label_gradients()
+
+    def label_gradients(self):
+        """Those of all parameters that have a name; also at the end of the program, which may have made them itself since the last step."""
+        parameters = [parameter for named, _ in list(self.names.values()) if (parameter := named()) is not None]
+        self.label(b"gradients", [self.name(parameter) for parameter in parameters], [parameter.grad for parameter in parameters])
 
     def before_step(self, optimizer, _arguments, _keywords):
         self.has_optimizer = True
@@ -260,6 +290,6 @@ class Labels:
         for parameter, state in optimizer.state.items():
             if id(parameter) in name_of:
                 names += [b"" if of_all else name_of[id(parameter)]] * len(state)
-                values += state.values()
+                values += map(parts_of, state.values())
         self.label(b"optimizer state", names, values)
         self.phases.leave("optimizer")

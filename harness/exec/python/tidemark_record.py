@@ -18,10 +18,14 @@ class Program:
 
     def frame(self, depth):
         """Its innermost frame on this thread, seen from `depth` calls above; or None."""
-        frame = sys._getframe(depth + 1)
-        while frame and frame.f_code.co_filename.startswith(self.others):
+        frame, inner = sys._getframe(depth + 1), None
+        while frame:
+            if not frame.f_code.co_filename.startswith(self.others):
+                if frame.f_code.co_name not in ("__torch_function__", "__torch_dispatch__"):  # between the program and every operator
+                    return frame
+                inner = inner or frame
             frame = frame.f_back
-        return frame
+        return inner
 
 
 class Places:
@@ -168,6 +172,8 @@ class Record:
         util.register_after_fork(self, lambda record: util.Finalize(record, record.leave, exitpriority=0))
 
     def end(self):
+        if self.labels and self.follows and os.getpid() == self.pid:
+            self.labels.label_gradients()
         self.write()
         self.libraries.tidemark_device_program_ends()
 

@@ -182,6 +182,19 @@ TEST_F(Known, SizesAndIntegersAreRefusedByName) {
   EXPECT_EQ((at::arange(8, cuda()) > 5).sum().item<std::int64_t>(), 2);
 }
 
+TEST_F(Known, ARefusalAsksForTheSizesThatAreNotGiven) {
+  for (const auto& [given, wanted] :
+       {std::pair("balanced", "a percentage too"), {"25%", "balanced too"}}) {
+    enter(given);
+    const auto refused = message([&] {
+      const auto x = unknown({8});
+      if (given[0] == 'b') x.nonzero();
+      x.argsort().cpu();
+    });
+    EXPECT_THAT(refused, HasSubstr(wanted));
+  }
+}
+
 TEST_F(Known, SizesAreAnsweredWhereTheUserSaysHow) {
   enter("balanced,25%");
   const auto x = unknown({80}), scores = unknown({12, 8});

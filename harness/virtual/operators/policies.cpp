@@ -25,8 +25,6 @@ using Values = std::vector<c10::IValue>;
 // The answer for an unknown floating-point value: finite, not zero, and its own inverse, square and
 // root.
 constexpr double kFinite = 1.0;
-constexpr const char* kHowToSay =
-    ": run it in math, or say it in TIDEMARK_SIZES (tidemark exec --sizes balanced, or 50%)";
 
 std::atomic<void (*)(const char*, const char*, int)> listener{nullptr};
 
@@ -37,6 +35,17 @@ struct Sizes {
 Sizes& sizes() {
   static Sizes one;
   return one;
+}
+
+// What a program that is refused can do; of TIDEMARK_SIZES, or exec's --sizes, the part that is not
+// given.
+std::string how_to_say() {
+  const Sizes& given = sizes();
+  if (given.balanced && given.part) return ": run it in math";
+  const char* more = given.balanced ? "a percentage too, as in --sizes balanced,50%"
+                     : given.part   ? "balanced too, as in --sizes balanced,50%"
+                                  : "it in TIDEMARK_SIZES (tidemark exec --sizes balanced, or 50%)";
+  return std::string(": run it in math, or say ") + more;
 }
 
 // False: too large to be kept.
@@ -217,7 +226,8 @@ void read_sizes() {
 }
 
 void refuse_size(const std::string& operation) {
-  refuse<c10::Error>("the size of ", operation, " depends on values that are not known", kHowToSay);
+  refuse<c10::Error>("the size of ", operation, " depends on values that are not known",
+                     how_to_say());
 }
 
 at::Scalar answer_item(at::ScalarType type) {
@@ -225,7 +235,7 @@ at::Scalar answer_item(at::ScalarType type) {
   if (at::isFloatingType(type)) return kFinite;
   if (type != at::kBool)
     refuse<c10::Error>("a value of type ", type,
-                       " that is not known is read on the host (mode known)", kHowToSay);
+                       " that is not known is read on the host (mode known)", how_to_say());
   return false;
 }
 
