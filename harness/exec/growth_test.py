@@ -2,6 +2,7 @@
 import random
 import re
 
+import pytest
 from testing.said import FOLDER, python
 
 PROGRAM = """
@@ -129,6 +130,34 @@ for step in range(60):
     mean = len(steps) * 1024 / (58 - steps[0])
     result.check(f"grows by {mean:.1f} KiB a step on average since step 1: 1 MiB in {len(steps)} of 58 steps in 1 block, other, <module> <string>:" in result.err, "how often")
     result.check("; held by `kept` in <module>" in result.err, "which object holds it")
+
+
+def test_arrays():
+    """NumPy's arrays of objects (a replay buffer), whose contents Python's collector does not know: one that an object has, and a function's."""
+    for kept, holder in {"buffer.rows": "`buffer` in <module> (<string>:9), attribute `rows` of Buffer", "seen": "`seen` in train (<string>:12)"}.items():
+        result = python(f"""
+try:
+    import numpy
+except ImportError:
+    raise SystemExit(77)
+class Buffer:
+    pass
+buffer = Buffer()
+buffer.rows = numpy.empty(64, dtype=object)
+def train():
+    model, seen = torch.nn.Linear(512, 512).cuda(), numpy.empty(64, dtype=object)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range(12):
+        y = model(torch.ones(512, 512, device="cuda"))
+        y.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        {kept}[step] = y.detach()
+train()
+""", "--report", FOLDER / kept)
+        if result.code == 77:
+            pytest.skip("NumPy is not installed")
+        result.ends(0, "grows by 1 MiB a step", "; held by " + holder)
 
 
 def test_works():

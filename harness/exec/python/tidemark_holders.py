@@ -2,6 +2,7 @@
 Python's referrers are asked while the program runs, and nothing of the program changes."""
 import dis
 import gc
+import itertools
 import os
 import sys
 import types
@@ -25,13 +26,18 @@ def variable(name, code):
     return f"`{name}` in {code.co_name} ({place(code, last)})"
 
 
-def variables(frame):
-    """Names by the ids of their values. Python before 3.13 makes a copy of a function's variables, which must not outlive this call."""
+def of_variables(frame, choose):
+    """What is chosen of names and values. Python before 3.13 makes a copy of a function's variables, which must not outlive this call."""
     values = frame.f_locals
-    names = {id(value): name for name, value in list(values.items())}
+    chosen = choose(list(values.items()))
     if isinstance(values, dict) and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
         values.clear()
-    return names
+    return chosen
+
+
+def variables(frame):
+    """Names by the ids of their values."""
+    return of_variables(frame, lambda items: {id(value): name for name, value in items})
 
 
 def attribute(holder, referent, key):
@@ -77,10 +83,27 @@ class Holders:
         self.torch, self.paths, self.own = torch, paths, set()
         self.globals = {id(vars(module)): name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)}
         self.variables = {}  # code and name, by the id of the value
-        frames = [frame for innermost in sys._current_frames().values() for frame in reversed(self.outwards(innermost))]
-        for frame in sorted(frames, key=lambda frame: frame.f_code.co_filename.startswith(others)):
+        self.in_arrays = None  # arrays by the ids of what is in them, once they are asked for
+        for frame in sorted(self.frames(), key=lambda frame: frame.f_code.co_filename.startswith(others)):
             for value, name in variables(frame).items():
                 self.variables.setdefault(value, (frame.f_code, name))
+
+    def frames(self):
+        return [frame for innermost in sys._current_frames().values() for frame in reversed(self.outwards(innermost))]
+
+    def array_with(self, referent):
+        """NumPy's array of objects that has the object, or None. Python's collector does not follow arrays, so no referrer is known."""
+        numpy = sys.modules.get("numpy")
+        if numpy is None:
+            return None
+        if self.in_arrays is None:
+            self.in_arrays = {}
+            self.own.add(id(self.in_arrays))
+            of_frames = [of_variables(frame, lambda items: [value for _, value in items if isinstance(value, numpy.ndarray)]) for frame in self.frames()]
+            for array in itertools.chain(gc.get_referents(*gc.get_objects()), *of_frames):
+                if isinstance(array, numpy.ndarray) and array.dtype == object:
+                    self.in_arrays.update((id(one), array) for one in array.flat)
+        return self.in_arrays.get(id(referent))
 
     @staticmethod
     def outwards(frame):
@@ -147,6 +170,7 @@ class Holders:
         if id(referent) in self.variables:
             code, name = self.variables[id(referent)]
             return variable(name, code) + (", " + note if note else "")
+        known = len(after)
         for holder in gc.get_referrers(referent):
             if id(holder) in self.own or id(holder) in met or isinstance(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
                 continue
@@ -157,4 +181,7 @@ class Holders:
             met.add(id(holder))
             after.append(holder)
             notes.append((own_key, note or self.through(holder, referent, key)))
+        if len(after) == known and (array := self.array_with(referent)) is not None and id(array) not in met:
+            after.append(array)
+            notes.append(("", note))
         return ""
