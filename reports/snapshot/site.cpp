@@ -99,9 +99,9 @@ std::string file_of_torch(const Snapshot& snapshot, const StackFrame& frame) {
   const std::string file = with_slashes(frame.file);
   for (const std::string& folder : snapshot.torch)
     if (file.starts_with(folder)) return file.substr(folder.size());
-  if (!snapshot.torch.empty()) return "";
   constexpr std::string_view kInstalled = "-packages";
   const auto packages = file.rfind(std::string(kInstalled) + "/");
+  if (packages == file.npos && !snapshot.torch.empty()) return "";
   const auto at = packages == file.npos ? file.find(kTorch) : packages + kInstalled.size();
   if (at == file.npos || file.compare(at, kTorch.size(), kTorch) != 0) return "";
   return file.substr(at + kTorch.size());

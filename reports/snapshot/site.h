@@ -12,9 +12,9 @@ namespace tidemark {
 /// Adds a frame, and notes the folder of PyTorch's package where it shows one; its place.
 std::uint32_t add_frame(Snapshot& snapshot, StackFrame frame);
 
-/// The file of a frame in PyTorch's Python package, as in "optim/adam.py"; empty for another. Where
-/// no frame shows the package's folder, every folder named torch counts, but for one in an
-/// installed package.
+/// The file of a frame in PyTorch's Python package, as in "optim/adam.py"; empty for another. An
+/// installed package is told by its folder's name. Else, where no frame shows the folder of
+/// PyTorch's, every folder named torch counts.
 std::string file_of_torch(const Snapshot& snapshot, const StackFrame& frame);
 
 /// True for a frame of the user's Python code, not PyTorch's, torch.compile's or Python's own.
