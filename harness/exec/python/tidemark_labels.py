@@ -270,7 +270,7 @@ class Labels:
 
     def label_gradients(self):
         """Those of all parameters that have a name; also at the end of the program, which may have made them itself since the last step."""
-        parameters = [parameter for named, _ in list(self.names.values()) if (parameter := named()) is not None]
+        parameters = [parameter for named, _ in list(self.names.values()) if (parameter := named()) is not None and parameter.is_leaf]
         self.label(b"gradients", [self.name(parameter) for parameter in parameters], [parameter.grad for parameter in parameters])
 
     def before_step(self, optimizer, _arguments, _keywords):
