@@ -88,8 +88,7 @@ bool holds(const Expectation& form, double measurement) {
 }
 
 /// The variants but controls for which `sums` gives any, on one rank, without its partners.
-template <class Sums>
-TrialRecord alone(const Scenario& scenario, const Trial& trial, int rank, Sums sums) {
+TrialRecord alone(const Scenario& scenario, const Trial& trial, int rank, auto sums) {
   World world(rank, trial.ranks);
   RunOptions options{.details = Details::none};
   options.selected = [&](const Variant& v) {

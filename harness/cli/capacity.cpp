@@ -48,7 +48,8 @@ std::vector<Expectation> known_of(const Scenario& scenario, const Trial& trial,
   return all.empty() ? forms_of(scenario, trial, variant, rank) : all;
 }
 
-/// The trial as it is planned: under "lagging", whose need no other schedule but "instant" changes.
+/// The trial under the schedule that its need is planned for: "instant", or for all others
+/// "lagging", which keeps memory the longest.
 Trial as_planned(Trial trial) {
   if (trial.schedule != "instant") trial.schedule = "lagging";
   return trial;

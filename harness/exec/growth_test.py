@@ -133,7 +133,7 @@ for step in range(60):
 
 
 def test_arrays():
-    """NumPy's arrays of objects (a replay buffer), whose contents Python's collector does not know: one that an object has, and a function's."""
+    """Python's collector does not know what is in NumPy's arrays of objects (a replay buffer). One belongs to an object, one to a function."""
     for kept, holder in {"buffer.rows": "`buffer` in <module> (<string>:9), attribute `rows` of Buffer", "seen": "`seen` in train (<string>:12)"}.items():
         result = python(f"""
 try:

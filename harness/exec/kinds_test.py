@@ -1,11 +1,11 @@
-"""Kinds and names of memory in programs whose tensors change hands, or belong to several."""
+"""Kinds, names and lines of memory: tensors that change hands, a module of several places, folders that are named like PyTorch's."""
 from labels_test import alive
 from testing.said import FOLDER, MIB, python
 
 
 def test_handed_over():
     """A recurrent network that moves and never runs, a copy of the weights beside it, state in an object, gradients that the program makes itself, an
-    activation function of several layers; a parameter as the key of the state, whose text would take its values."""
+    activation function of several layers. The state has parameters as keys, and the search for holders must not read their values."""
     result = python("""
 from torch import nn
 printed = []

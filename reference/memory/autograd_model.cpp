@@ -72,7 +72,7 @@ struct Autograd::Task {
   std::int64_t run;
   bool everything;                                  // there are no ends: every node is needed
   std::unordered_map<Node*, Tensor> captured = {};  // of the ends
-  std::unordered_map<Node*, Tensor> waiting = {};   // nodes some of whose gradients have come
+  std::unordered_map<Node*, Tensor> waiting = {};   // nodes that lack a gradient
   std::multimap<std::int64_t, std::pair<NodePointer, Tensor>, std::greater<>> ready = {};
 
   Node::Mark& mark(Node* node) const {

@@ -135,7 +135,7 @@ std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uin
 }
 
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack) {
-  const StackFrame* inner = nullptr;  // of what stands between the program and every operator
+  const StackFrame* inner = nullptr;  // a hook that a subclass has before every operator
   for (const std::uint32_t at : snapshot.stacks[stack]) {
     const StackFrame& frame = snapshot.frames[at];
     if (!is_users_python(snapshot, frame)) continue;

@@ -27,7 +27,7 @@ def variable(name, code):
 
 
 def of_variables(frame, choose):
-    """What is chosen of names and values. Python before 3.13 makes a copy of a function's variables, which must not outlive this call."""
+    """The choice of names and values. Python before 3.13 makes a copy of a function's variables, which must not outlive this call."""
     values = frame.f_locals
     chosen = choose(list(values.items()))
     if isinstance(values, dict) and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
@@ -50,7 +50,7 @@ def attribute(holder, referent, key):
 
 
 def key_of(holder, referent):
-    """The name, and that of a number, but never that of a tensor, whose text takes its values."""
+    """The key, if it is a string or a number. The text of another one may read the program's values, as a tensor's does."""
     return next((str(name) for name, value in list(holder.items()) if value is referent and isinstance(name, (str, int))), "")
 
 
@@ -99,7 +99,7 @@ class Holders:
         if self.in_arrays is None:
             self.in_arrays = {}
             self.own.add(id(self.in_arrays))
-            of_frames = [of_variables(frame, lambda items: [value for _, value in items if isinstance(value, numpy.ndarray)]) for frame in self.frames()]
+            of_frames = [of_variables(frame, lambda items: [value for _, value in items]) for frame in self.frames()]
             for array in itertools.chain(gc.get_referents(*gc.get_objects()), *of_frames):
                 if isinstance(array, numpy.ndarray) and array.dtype == object:
                     self.in_arrays.update((id(one), array) for one in array.flat)

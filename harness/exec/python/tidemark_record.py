@@ -21,7 +21,7 @@ class Program:
         frame, inner = sys._getframe(depth + 1), None
         while frame:
             if not frame.f_code.co_filename.startswith(self.others):
-                if frame.f_code.co_name not in ("__torch_function__", "__torch_dispatch__"):  # between the program and every operator
+                if frame.f_code.co_name not in ("__torch_function__", "__torch_dispatch__"):  # hooks before every operator
                     return frame
                 inner = inner or frame
             frame = frame.f_back

@@ -37,8 +37,7 @@ Sizes& sizes() {
   return one;
 }
 
-// What a program that is refused can do; of TIDEMARK_SIZES, or exec's --sizes, the part that is not
-// given.
+// Advice for a program that is refused: math, or the missing part of TIDEMARK_SIZES (--sizes).
 std::string how_to_say() {
   const Sizes& given = sizes();
   if (given.balanced && given.part) return ": run it in math";
