@@ -172,8 +172,12 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
   return call([&] { return give(config, cudaFuncCachePreferNone); });
 }
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
-  return call([] { return cudaSuccess; });
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
+  return call([&] {
+    return config >= cudaFuncCachePreferNone && config <= cudaFuncCachePreferEqual
+               ? cudaSuccess
+               : cudaErrorInvalidValue;
+  });
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int d, int peer) {

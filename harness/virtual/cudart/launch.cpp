@@ -167,30 +167,31 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   return call([&] {
     device::Kernel* kernel = device::find_kernel(function);
     if (!kernel) return cudaErrorInvalidDeviceFunction;
-    int most = 0;
-    device::attribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                      device::current_device_index());
     switch (attribute) {
       case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        if (value < 0 || value > most) return cudaErrorInvalidValue;
-        kernel->max_dynamic_shared = value;
-        return cudaSuccess;
+        return device::set_dynamic_shared(*kernel, value);
       case cudaFuncAttributePreferredSharedMemoryCarveout:
-        if (value < -1 || value > 100) return cudaErrorInvalidValue;
-        kernel->preferred_carveout = value;
-        return cudaSuccess;
+        return device::set_carveout(*kernel, value);
       case cudaFuncAttributeNonPortableClusterSizeAllowed:
         return cudaSuccess;
-      default:
+      case cudaFuncAttributeRequiredClusterWidth:
+      case cudaFuncAttributeRequiredClusterHeight:
+      case cudaFuncAttributeRequiredClusterDepth:
+      case cudaFuncAttributeClusterSchedulingPolicyPreference:
         device::not_supported("libcudart", "cudaFuncSetAttribute (cluster dimensions)");
         return cudaErrorNotSupported;
+      default:
+        return cudaErrorInvalidValue;
     }
   });
 }
 
-cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {  // a hint
-  return call(
-      [&] { return device::find_kernel(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction; });
+cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache config) {  // a hint
+  return call([&] {
+    if (config < cudaFuncCachePreferNone || config > cudaFuncCachePreferEqual)
+      return cudaErrorInvalidValue;
+    return device::find_kernel(function) ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+  });
 }
 cudaError_t cudaFuncGetName(const char** name, const void* function) {
   return call([&] {

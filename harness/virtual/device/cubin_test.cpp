@@ -118,6 +118,51 @@ CUfunction loaded(const std::string& code, const char* name) {
   return function;
 }
 
+// Triton 3.8 asks for a mode of shared memory that this driver does not have, and takes the older
+// way only where that is an error.
+TEST(Cubin, AnAttributeOrAConfigurationThatIsNotKnownIsAnError) {
+  const auto code = cubin(kPointerAndStruct);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(CUDA_SUCCESS, cuModuleLoadData(&module, code.data()));
+  ASSERT_EQ(CUDA_SUCCESS, cuModuleGetFunction(&function, module, "add"));
+  const auto set = [&](int attribute, int value) {
+    return cuFuncSetAttribute(function, static_cast<CUfunction_attribute>(attribute), value);
+  };
+  for (int attribute = -2; attribute < 64; ++attribute) {
+    const bool settable = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+                          attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ||
+                          (attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+                           attribute < CU_FUNC_ATTRIBUTE_MAX);
+    EXPECT_EQ(settable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, set(attribute, 1)) << attribute;
+  }
+  constexpr int dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+  EXPECT_EQ(CUDA_SUCCESS, set(dynamic, 227 << 10));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, set(dynamic, (227 << 10) + 1)) << "an H100 has 227 KiB";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, set(dynamic, -1));
+  int value = 0;
+  EXPECT_EQ(CUDA_SUCCESS,
+            cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
+  EXPECT_EQ(227 << 10, value);
+  for (int config = -1; config < 6; ++config)
+    EXPECT_EQ(config >= 0 && config <= 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
+              cuFuncSetCacheConfig(function, static_cast<CUfunc_cache>(config)));
+  CUlaunchAttribute attribute{};
+  attribute.id = static_cast<CUlaunchAttributeID>(99);
+  CUlaunchConfig launch{.gridDimX = 1,
+                        .gridDimY = 1,
+                        .gridDimZ = 1,
+                        .blockDimX = 1,
+                        .blockDimY = 1,
+                        .blockDimZ = 1,
+                        .sharedMemBytes = 0,
+                        .hStream = nullptr,
+                        .attrs = &attribute,
+                        .numAttrs = 1};
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&launch, function, nullptr, nullptr));
+  EXPECT_EQ(CUDA_SUCCESS, cuModuleUnload(module));
+}
+
 TEST(Cubin, AModuleHasItsKernelsAndNoOthers) {
   const auto code = cubin(kPointerAndStruct);
   CUmodule module = nullptr;

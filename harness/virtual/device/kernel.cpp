@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/control.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/fills.h"
@@ -108,6 +109,20 @@ std::vector<std::pair<std::string, std::uint64_t>> kernel_counts() {
     if (kernel.launches) counts.emplace_back(kernel.name, kernel.launches);
   }
   return counts;
+}
+
+cudaError_t set_dynamic_shared(Kernel& kernel, int bytes) {
+  int most = 0;
+  attribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, current_device());
+  if (bytes < 0 || bytes > most) return cudaErrorInvalidValue;
+  kernel.max_dynamic_shared = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t set_carveout(Kernel& kernel, int percent) {
+  if (percent < -1 || percent > 100) return cudaErrorInvalidValue;
+  kernel.preferred_carveout = percent;
+  return cudaSuccess;
 }
 
 cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {

@@ -44,6 +44,11 @@ Kernel* make_kernel(const char* name, const CompiledKernel* compiled = nullptr);
 /// The image that the device of the profile takes; cudaErrorNoKernelImageForDevice where none runs.
 cudaError_t image_of(Kernel& kernel, Image* image);
 
+/// The most dynamic shared memory that a block may ask for, in bytes, and the preferred share of it
+/// in percent (-1: the driver's choice). cudaErrorInvalidValue where the device cannot have it.
+cudaError_t set_dynamic_shared(Kernel& kernel, int bytes);
+cudaError_t set_carveout(Kernel& kernel, int percent);
+
 struct Launch {
   dim3 grid, block;
   std::size_t shared = 0;  // dynamic, bytes

@@ -126,13 +126,35 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   return answer([&] {
     device::Kernel* kernel = kernel_of(function);
     if (!kernel) return cudaErrorInvalidResourceHandle;
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-      kernel->max_dynamic_shared = value;
-    return cudaSuccess;
+    switch (attribute) {
+      case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        return device::set_dynamic_shared(*kernel, value);
+      case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return device::set_carveout(*kernel, value);
+      // Clusters change no memory and no check of a launch here.
+      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        return value >= 0 ? cudaSuccess : cudaErrorInvalidValue;
+      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        return value == 0 || value == 1 ? cudaSuccess : cudaErrorInvalidValue;
+      case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        return value >= CU_CLUSTER_SCHEDULING_POLICY_DEFAULT &&
+                       value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
+                   ? cudaSuccess
+                   : cudaErrorInvalidValue;
+      // One that is read alone, or that a newer driver has: programs then do without it.
+      default:
+        return cudaErrorInvalidValue;
+    }
   });
 }
-CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {  // a hint
-  return answer([&] { return kernel_of(function) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
+CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {  // a hint
+  return answer([&] {
+    if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL)
+      return cudaErrorInvalidValue;
+    return kernel_of(function) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
 }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads,
                                                      size_t shared) {
@@ -162,9 +184,14 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     if (!config) return cudaErrorInvalidValue;
     const auto& c = *config;
     bool cooperative = false;
-    for (unsigned i = 0; i < c.numAttrs; ++i)
-      cooperative |=
-          c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c.attrs[i].value.cooperative;
+    if (c.numAttrs > 0 && !c.attrs) return cudaErrorInvalidValue;
+    for (unsigned i = 0; i < c.numAttrs; ++i) {
+      const CUlaunchAttribute& attribute = c.attrs[i];
+      if (attribute.id < CU_LAUNCH_ATTRIBUTE_IGNORE ||
+          attribute.id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING)
+        return cudaErrorInvalidValue;
+      cooperative |= attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute.value.cooperative;
+    }
     return launch(function, {dim3(c.gridDimX, c.gridDimY, c.gridDimZ),
                              dim3(c.blockDimX, c.blockDimY, c.blockDimZ), c.sharedMemBytes,
                              c.hStream, cooperative, arguments});
