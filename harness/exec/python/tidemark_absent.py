@@ -32,8 +32,9 @@ def begin(torch, rank, world):
 
     for scheme in list(rendezvous._rendezvous_handlers):
         rendezvous._rendezvous_handlers[scheme] = meet
-    dist.Backend.register_backend("absent", lambda group, _: _distributed_c10d.FakeProcessGroup._create_internal(
-        group.group_rank, group.group_size), extended_api=True, devices=["cpu", "cuda"])  # its collectives do nothing
+    make_fake = getattr(_distributed_c10d.FakeProcessGroup, "_create_internal", _distributed_c10d.FakeProcessGroup)  # the class before torch 2.9
+    dist.Backend.register_backend("absent", lambda group, _: make_fake(group.group_rank, group.group_size), extended_api=True,
+                                  devices=["cpu", "cuda"])  # its collectives do nothing
     initialise, make_group, rank_of_process = c10d.init_process_group, c10d.new_group, rank
 
     def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, **options):
