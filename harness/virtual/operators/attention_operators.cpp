@@ -43,12 +43,13 @@ Attention attention(const HostCall& call, at::Tensor (*order)(const at::Tensor&)
 // The last query sees the last key.
 std::int64_t to_the_end(const Attention& a) { return a.key.size(2) - a.query.size(2); }
 
-// The state a forward call has put in its outputs: {2} as flash writes it, or two scalars.
-RandomState saved(const at::Tensor& seed, const at::Tensor& offset) {
+// The state a forward call has put in its outputs: {2} as flash writes it, or two scalars. Without
+// dropout nothing has to be known of it.
+RandomState saved(double dropout, const at::Tensor& seed, const at::Tensor& offset) {
   const auto read = [](const at::Tensor& t, std::int64_t i) {
     return static_cast<std::uint64_t>(t.reshape({-1})[i].view(at::kLong).item<std::int64_t>());
   };
-  if (!seed.defined() || seed.numel() == 0) return {};
+  if (dropout == 0 || !seed.defined() || seed.numel() == 0) return {};
   return seed.numel() == 2 ? RandomState{read(seed, 0), read(seed, 1)}
                            : RandomState{read(seed, 0), read(offset, 0)};
 }
@@ -111,7 +112,7 @@ void flash_backward(HostCall& call) {
   const bool packed = tensor_at(call, 6).defined();
   refuse_with(packed && s.size() == 15, call, "sequences of different lengths");
   Attention a = attention(call, packed ? as_batch : order, 1, 14, 10);
-  a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
+  a.random = saved(a.dropout, tensor_at(call, 12), tensor_at(call, 13));
   a.causal = s[11].toBool();
   a.diagonal = to_the_end(a);
   if (s.size() > 15) {
@@ -129,6 +130,14 @@ void flash_backward(HostCall& call) {
   give(call, order(g.query), order(g.key), order(g.value));
 }
 
+// A scalar as the output is one, with this value; undefined where it is none.
+at::Tensor scalar_like(const c10::IValue& output, std::uint64_t value) {
+  if (!output.isTensor() || output.toTensor().numel() != 1) return {};
+  const at::Tensor& made = output.toTensor();
+  return at::full(made.sizes(), static_cast<std::int64_t>(value),
+                  at::TensorOptions().dtype(made.scalar_type()));
+}
+
 // The memory-efficient kernel's logsumexp has its queries padded to a multiple of 32, or none at
 // all.
 at::Tensor padded(const at::Tensor& logsumexp, const at::Tensor& output) {
@@ -138,16 +147,18 @@ at::Tensor padded(const at::Tensor& logsumexp, const at::Tensor& output) {
 }
 
 // (query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale)
-//   -> (output, log_sumexp, philox_seed, philox_offset); the host code fills the last two
+//   -> (output, log_sumexp, philox_seed, philox_offset); from PyTorch 2.13 on a kernel fills the
+//   last two, before that the host code
 void efficient(HostCall& call) {
   auto& s = call.stack;
   Attention a = attention(call, as_it_is, 0, 7, 5);
   a.bias = tensor_at(call, 3);
-  a.random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor());
+  a.random = call.random;
   a.causal = s[6].toBool();
   const AttentionResult r = attention_forward(a);
-  const at::Tensor none;
-  give(call, r.output, padded(r.logsumexp, call.outputs[1].toTensor()), none, none);
+  give(call, r.output, padded(r.logsumexp, call.outputs[1].toTensor()),
+       scalar_like(call.outputs[2], call.random.seed),
+       scalar_like(call.outputs[3], call.random.offset));
 }
 
 // (grad_out, query, key, value, attn_bias, out, logsumexp, philox_seed, philox_offset, dropout_p,
@@ -157,7 +168,7 @@ void efficient_backward(HostCall& call) {
   auto& s = call.stack;
   Attention a = attention(call, as_it_is, 1, 12, 9);
   a.bias = tensor_at(call, 4);
-  a.random = saved(tensor_at(call, 7), tensor_at(call, 8));
+  a.random = saved(a.dropout, tensor_at(call, 7), tensor_at(call, 8));
   a.causal = s[11].toBool();
   const at::Tensor lse = tensor_at(call, 6).slice(-1, 0, a.query.size(2));
   const auto g = attention_backward(a, tensor_at(call, 0), tensor_at(call, 5), lse);
@@ -167,13 +178,6 @@ void efficient_backward(HostCall& call) {
 }
 
 // A state's part in a tensor of one element, as cuDNN's host code has made it.
-at::Tensor scalar_like(const c10::IValue& output, std::uint64_t value) {
-  if (!output.isTensor() || output.toTensor().numel() != 1) return {};
-  const at::Tensor& made = output.toTensor();
-  return at::full(made.sizes(), static_cast<std::int64_t>(value),
-                  at::TensorOptions().dtype(made.scalar_type()));
-}
-
 // From torch 2.5 on (query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal,
 // return_debug_mask, scale), of the layer's operator (..., attn_bias, cum_seq_q, cum_seq_k, max_q,
 // max_k, compute_log_sumexp, ...)
@@ -205,9 +209,7 @@ void cudnn_attention_backward(HostCall& call) {
   refuse_with(tensor_at(call, 9).defined(), call, "sequences of different lengths");
   Attention a = attention(call, as_it_is, 1, 15, 13);
   a.bias = tensor_at(call, 8);
-  if (a.dropout > 0)
-    a.random = {static_cast<std::uint64_t>(tensor_at(call, 6).item().toLong()),
-                static_cast<std::uint64_t>(tensor_at(call, 7).item().toLong())};
+  a.random = saved(a.dropout, tensor_at(call, 6), tensor_at(call, 7));
   a.causal = s[14].toBool();
   const auto g = attention_backward(
       a, tensor_at(call, 0), tensor_at(call, 4),
@@ -234,18 +236,20 @@ void efficient_layer(HostCall& call) {
   refuse_with(!s[13].isNone() && s[13].toInt() > 0, call, "window_size");
   Attention a = attention(call, swapped, 0, 11, 8);
   a.bias = tensor_at(call, 3);
-  a.random = saved(call.outputs[2].toTensor(), call.outputs[3].toTensor());
+  a.random = call.random;
   a.causal = causal(s[9]);
   a.diagonal = diagonal(s[9], a);
-  const at::Tensor none;
+  const at::Tensor seed = scalar_like(call.outputs[2], call.random.seed),
+                   offset = scalar_like(call.outputs[3], call.random.offset);
   if (packed) {
     const AttentionResult r =
         attention_forward(Packed{a, tensor_at(call, 4), tensor_at(call, 5), s[9].toInt() == 2},
                           call.outputs[1].toTensor().sizes());
-    return give(call, swapped(r.output), r.logsumexp, none, none, call.outputs[4], call.outputs[5]);
+    return give(call, swapped(r.output), r.logsumexp, seed, offset, call.outputs[4],
+                call.outputs[5]);
   }
   const AttentionResult r = attention_forward(a);
-  give(call, swapped(r.output), padded(r.logsumexp, call.outputs[1].toTensor()), none, none,
+  give(call, swapped(r.output), padded(r.logsumexp, call.outputs[1].toTensor()), seed, offset,
        a.query.size(2), a.key.size(2));
 }
 
@@ -259,7 +263,7 @@ void efficient_layer_backward(HostCall& call) {
   refuse_with(!s[18].isNone() && s[18].toInt() > 0, call, "window_size");
   Attention a = attention(call, swapped, 1, 16, 11);
   a.bias = tensor_at(call, 4);
-  a.random = saved(tensor_at(call, 12), tensor_at(call, 13));
+  a.random = saved(a.dropout, tensor_at(call, 12), tensor_at(call, 13));
   a.causal = causal(s[14]);
   a.diagonal = diagonal(s[14], a);
   if (packed) {
