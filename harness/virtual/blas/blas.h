@@ -7,6 +7,7 @@
 
 #include "harness/virtual/device/cuda_versions.h"
 #include "harness/virtual/device/device.h"
+#include "harness/virtual/device/handles.h"
 #include "harness/virtual/device/library_call.h"
 
 #define CUBLAS extern "C" [[gnu::visibility("default")]]
@@ -28,6 +29,12 @@ struct Handle {
   int atomics_mode = 0;
   int sm_target = 0;
 };
+
+/// True if a caller's pointer is a live object that this library has made.
+template <class T>
+bool made(const T* object) {
+  return device::handles<T>().has(object);
+}
 
 /// An element: its rate, its bytes, and the floating point operations of one multiply-add.
 struct Element {
@@ -59,7 +66,9 @@ Status product(const Handle* handle, const char* name, const Product& p, int com
 /// flops, rate and bytes of a product; shared with cublasLt.
 device::Cost cost_of(const Product& p, int math_mode, int compute);
 
-/// True if beta is known to be zero: only a host scalar can be looked at.
+/// True if a scalar on the host, a double if `wide`, is zero; false for null.
+bool is_zero(const void* scalar, bool wide);
+/// False if beta is a scalar on the host and zero. A scalar on the device is not known.
 bool accumulates(const Handle* handle, const void* beta, bool wide);
 
 }  // namespace tidemark::blas

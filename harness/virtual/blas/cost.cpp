@@ -56,7 +56,7 @@ device::Cost cost_of(const Product& p, int math_mode, int compute) {
 
 Status work(const Handle* handle, const char* name, cudaDataType type, double multiply_adds,
             double elements) {
-  if (!handle) return not_initialized;
+  if (!made(handle)) return not_initialized;
   if (multiply_adds < 0 || elements < 0) return invalid_value;
   if (elements == 0) return success;
   if (refused(name)) return not_supported;
@@ -69,7 +69,7 @@ Status work(const Handle* handle, const char* name, cudaDataType type, double mu
 }
 
 Status product(const Handle* handle, const char* name, const Product& p, int compute) {
-  if (!handle) return not_initialized;
+  if (!made(handle)) return not_initialized;
   const auto rows = [](std::int64_t n) { return n > 1 ? n : 1; };
   if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0 || p.ldc < rows(p.m) ||
       p.lda < rows(p.transpose_a == as_is ? p.m : p.k) ||
@@ -82,9 +82,13 @@ Status product(const Handle* handle, const char* name, const Product& p, int com
   return success;
 }
 
+bool is_zero(const void* scalar, bool wide) {
+  if (!scalar) return false;
+  return wide ? *static_cast<const double*>(scalar) == 0 : *static_cast<const float*>(scalar) == 0;
+}
+
 bool accumulates(const Handle* handle, const void* beta, bool wide) {
-  if (!handle || !beta || handle->pointer_mode != 0) return true;
-  return wide ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;
+  return !made(handle) || handle->pointer_mode != 0 || !is_zero(beta, wide);
 }
 
 }  // namespace tidemark::blas

@@ -13,7 +13,7 @@ bool wide(cudaDataType type) { return type == CUDA_R_64F || type == CUDA_C_64F; 
 // 65) has half scalars, whose zero has the same bits.
 bool reads(const Handle* handle, const void* beta, int compute) {
   if (compute == 64 || compute == 65)
-    return !handle || !beta || handle->pointer_mode != 0 ||
+    return !made(handle) || !beta || handle->pointer_mode != 0 ||
            *static_cast<const std::uint16_t*>(beta) != 0;
   return accumulates(handle, beta, compute == 70 || compute == 71);
 }
@@ -82,7 +82,9 @@ CUBLAS int cublasGemmGroupedBatchedEx(Handle* h, const int ta[], const int tb[],
                                       cudaDataType b, const int ldb[], const void*, void* const*,
                                       cudaDataType c, const int ldc[], int groups,
                                       const int group_size[], int compute) {
-  if (groups < 0) return invalid_value;
+  if (!made(h)) return not_initialized;
+  if (groups < 0 || (groups > 0 && !(ta && tb && m && n && k && lda && ldb && ldc && group_size)))
+    return invalid_value;
   for (int g = 0; g < groups; ++g) {
     const int status = product(
         h, "GemmGroupedBatchedEx",

@@ -9,16 +9,15 @@ using namespace tidemark::blas;
 
 CUBLAS int cublasCreate_v2(Handle** handle) {
   if (!handle) return invalid_value;
-  *handle = new Handle;
+  *handle = tidemark::device::handles<Handle>().make();
   tidemark::device::library_used(tidemark::device::Placement::Library::handle);
   return success;
 }
 CUBLAS int cublasDestroy_v2(Handle* handle) {
-  if (!handle) return not_initialized;
-  delete handle;
-  return success;
+  return tidemark::device::handles<Handle>().destroy(handle) ? success : not_initialized;
 }
 CUBLAS int cublasGetVersion_v2(Handle*, int* version) {
+  if (!version) return invalid_value;
   *version = tidemark::kBlasVersion;
   return success;
 }
@@ -39,13 +38,13 @@ CUBLAS const char* cublasGetStatusString(int status) { return cublasGetStatusNam
 
 // Setting the stream gives the workspace back, as cuBLAS documents.
 CUBLAS int cublasSetStream_v2(Handle* handle, tidemark::device::StreamHandle stream) {
-  if (!handle) return not_initialized;
+  if (!made(handle)) return not_initialized;
   handle->stream = stream;
   handle->workspace = nullptr;
   return success;
 }
 CUBLAS int cublasSetWorkspace_v2(Handle* handle, void* workspace, size_t) {
-  if (!handle) return not_initialized;
+  if (!made(handle)) return not_initialized;
   if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return invalid_value;
   tidemark::device::give_workspace(workspace);
   handle->workspace = workspace;
@@ -54,12 +53,13 @@ CUBLAS int cublasSetWorkspace_v2(Handle* handle, void* workspace, size_t) {
 
 #define PROPERTY(Setter, Getter, type, field)            \
   CUBLAS int Setter(Handle* handle, type value) {        \
-    if (!handle) return not_initialized;                 \
+    if (!made(handle)) return not_initialized;           \
     handle->field = value;                               \
     return success;                                      \
   }                                                      \
   CUBLAS int Getter(const Handle* handle, type* value) { \
-    if (!handle) return not_initialized;                 \
+    if (!made(handle)) return not_initialized;           \
+    if (!value) return invalid_value;                    \
     *value = handle->field;                              \
     return success;                                      \
   }
@@ -68,7 +68,8 @@ PROPERTY(cublasSetPointerMode_v2, cublasGetPointerMode_v2, int, pointer_mode)
 PROPERTY(cublasSetAtomicsMode, cublasGetAtomicsMode, int, atomics_mode)
 PROPERTY(cublasSetSmCountTarget, cublasGetSmCountTarget, int, sm_target)
 CUBLAS int cublasGetStream_v2(const Handle* handle, tidemark::device::StreamHandle* stream) {
-  if (!handle) return not_initialized;
+  if (!made(handle)) return not_initialized;
+  if (!stream) return invalid_value;
   *stream = handle->stream;
   return success;
 }

@@ -85,7 +85,7 @@ static_assert(sizeof(Heuristic) == 96);
 
 Status product_of(const Attributes* operation, const Attributes* a, const Attributes* b,
                   const Attributes* d, Product& p) {
-  if (!operation || !a || !b || !d) return invalid_value;
+  if (!made(operation) || !made(a) || !made(b) || !made(d)) return invalid_value;
   const auto extent = [](const Attributes* layout, int key) {
     return static_cast<std::int64_t>(layout->get<std::uint64_t>(key));
   };
@@ -114,33 +114,45 @@ Status product_of(const Attributes* operation, const Attributes* a, const Attrib
 }
 }  // namespace
 
-CUBLAS int cublasLtCreate(void** handle) { return *handle = new Handle, success; }
-CUBLAS int cublasLtDestroy(void* handle) { return delete static_cast<Handle*>(handle), success; }
+CUBLAS int cublasLtCreate(void** handle) {
+  if (!handle) return invalid_value;
+  *handle = tidemark::device::handles<Handle>().make();
+  return success;
+}
+CUBLAS int cublasLtDestroy(void* handle) {
+  return tidemark::device::handles<Handle>().destroy(static_cast<const Handle*>(handle))
+             ? success
+             : not_initialized;
+}
 CUBLAS size_t cublasLtGetVersion() { return tidemark::kBlasVersion; }
 CUBLAS size_t cublasLtGetCudartVersion() { return CUDART_VERSION; }
 
-#define DESCRIPTOR(Name, sizes)                                                            \
-  CUBLAS int Name##Destroy(Attributes* of) { return delete of, success; }                  \
-  CUBLAS int Name##SetAttribute(Attributes* of, int key, const void* value, size_t size) { \
-    return of ? of->set(key, value, size, sizes) : invalid_value;                          \
-  }                                                                                        \
-  CUBLAS int Name##GetAttribute(const Attributes* of, int key, void* value, size_t size,   \
-                                size_t* written) {                                         \
-    return of ? of->read(key, value, size, written, sizes) : invalid_value;                \
+#define DESCRIPTOR(Name, sizes)                                                                  \
+  CUBLAS int Name##Destroy(Attributes* of) {                                                     \
+    return !of || tidemark::device::handles<Attributes>().destroy(of) ? success : invalid_value; \
+  }                                                                                              \
+  CUBLAS int Name##SetAttribute(Attributes* of, int key, const void* value, size_t size) {       \
+    return made(of) ? of->set(key, value, size, sizes) : invalid_value;                          \
+  }                                                                                              \
+  CUBLAS int Name##GetAttribute(const Attributes* of, int key, void* value, size_t size,         \
+                                size_t* written) {                                               \
+    return made(of) ? of->read(key, value, size, written, sizes) : invalid_value;                \
   }
 DESCRIPTOR(cublasLtMatmulDesc, product_sizes())
 DESCRIPTOR(cublasLtMatrixLayout, layout_sizes())
 DESCRIPTOR(cublasLtMatmulPreference, preference_sizes())
 
 CUBLAS int cublasLtMatmulDescCreate(Attributes** out, int compute, int scale) {
-  *out = new Attributes;
+  if (!out) return invalid_value;
+  *out = tidemark::device::handles<Attributes>().make();
   (*out)->put(compute_type, compute);
   (*out)->put(scale_type, scale);
   return success;
 }
 CUBLAS int cublasLtMatrixLayoutCreate(Attributes** out, int type, uint64_t m, uint64_t n,
                                       int64_t ld) {
-  *out = new Attributes;
+  if (!out) return invalid_value;
+  *out = tidemark::device::handles<Attributes>().make();
   (*out)->put(element_type, static_cast<std::uint32_t>(type));
   (*out)->put(rows, m);
   (*out)->put(columns, n);
@@ -149,7 +161,9 @@ CUBLAS int cublasLtMatrixLayoutCreate(Attributes** out, int type, uint64_t m, ui
   return success;
 }
 CUBLAS int cublasLtMatmulPreferenceCreate(Attributes** out) {
-  return *out = new Attributes, success;
+  if (!out) return invalid_value;
+  *out = tidemark::device::handles<Attributes>().make();
+  return success;
 }
 
 CUBLAS int cublasLtMatmulAlgoGetHeuristic(void*, const Attributes* operation, const Attributes* a,
@@ -175,12 +189,11 @@ CUBLAS int cublasLtMatmul(void*, const Attributes* operation, const void*, const
   Product p;
   if (const Status status = product_of(operation, a, b, d, p); status != success) return status;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return success;
-  Handle scalars;
-  scalars.pointer_mode = operation->get<std::int32_t>(pointer_mode);
+  const bool on_host = operation->get<std::int32_t>(pointer_mode) == 0;
   const int scale = operation->get<std::int32_t>(scale_type);
   const int compute = operation->get<std::int32_t>(compute_type);
   p.accumulates =
-      c && output && accumulates(&scalars, beta, scale == CUDA_R_64F || scale == CUDA_C_64F);
+      c && output && !(on_host && is_zero(beta, scale == CUDA_R_64F || scale == CUDA_C_64F));
   if (refused("cublasLtMatmul")) return not_supported;
   tidemark::device::enqueue(stream, "LtMatmul", cost_of(p, 0, compute));
   return success;

@@ -10,6 +10,15 @@ struct Opaque {
   std::shared_ptr<Descriptor> descriptor;
 };
 
+constexpr char kNoDescriptor[] = "a descriptor is null or none of cuDNN's";
+constexpr std::int64_t kMostElements = 1 << 16;  // far beyond cuDNN's own bounds
+
+/// The descriptor of a caller's handle; null where the handle is none of this library's.
+std::shared_ptr<Descriptor> of(const void* handle) {
+  const auto* opaque = static_cast<const Opaque*>(handle);
+  return made(opaque) ? opaque->descriptor : nullptr;
+}
+
 std::size_t size_of(int type) {
   switch (type) {
     case of_handle:
@@ -31,17 +40,25 @@ std::size_t size_of(int type) {
 Status set(Descriptor& d, int name, int type, std::int64_t count, const void* elements) {
   const std::size_t size = size_of(type);
   if (size == 0) return fail(attribute_type, "no such type of an attribute");
-  if (count < 0 || (count > 0 && !elements)) return fail(bad_param, "an attribute has no elements");
+  if (count < 0 || count > kMostElements || (count > 0 && !elements))
+    return fail(bad_param, "an attribute has no elements, or too many");
+  if (!has_attribute(d.kind, name))
+    return fail(not_supported, "descriptors of type " + std::to_string(d.kind) +
+                                   " have no attribute " + std::to_string(name));
+  if (const int expected = type_of_attribute(name); expected >= 0 && expected != type)
+    return fail(attribute_type, "the attribute has another type");
   if (d.finalized) return fail(bad_param, "the descriptor is finalized already");
   Attribute a{.type = type, .count = count};
   const auto n = static_cast<std::size_t>(count);
   if (type == of_descriptor) {
     for (std::size_t i = 0; i < n; ++i) {
-      const auto* child = static_cast<const Opaque* const*>(elements)[i];
-      if (!child) return fail(null_pointer, "an attribute names a null descriptor");
-      if (!child->descriptor->finalized)
+      std::shared_ptr<Descriptor> child = of(static_cast<const void* const*>(elements)[i]);
+      if (!child)
+        return fail(null_pointer,
+                    "an attribute names a descriptor that is null or none of cuDNN's");
+      if (!child->finalized)
         return fail(not_finalized, "an attribute names a descriptor that is not finalized");
-      a.descriptors.push_back(child->descriptor);
+      a.descriptors.push_back(std::move(child));
     }
   } else if (n > 0) {
     const auto* first = static_cast<const std::byte*>(elements);
@@ -58,8 +75,11 @@ Status get(const Descriptor& d, int name, int type, std::int64_t wanted, std::in
     return fail(not_supported, "the descriptor has no attribute " + std::to_string(name));
   const Attribute& a = attribute->second;
   if (a.type != type) return fail(attribute_type, "the attribute has another type");
-  if (count) *count = a.count;
-  if (!elements || wanted <= 0) return success;
+  // With places to write to, the count is that of the elements written: the frontend cuts its list
+  // of engine configurations to it.
+  const bool counts_only = !elements || wanted <= 0;
+  if (count) *count = counts_only ? a.count : std::min(wanted, a.count);
+  if (counts_only) return success;
   const auto n = static_cast<std::size_t>(std::min(wanted, a.count));
   if (type != of_descriptor) {
     if (n > 0) std::memcpy(elements, a.bytes.data(), n * size_of(type));
@@ -67,7 +87,7 @@ Status get(const Descriptor& d, int name, int type, std::int64_t wanted, std::in
   }
   for (std::size_t i = 0; i < n; ++i) {
     auto* place = static_cast<Opaque* const*>(elements)[i];
-    if (!place) return fail(null_pointer, "the place for a descriptor is null");
+    if (!made(place)) return fail(null_pointer, "the place for a descriptor is null");
     place->descriptor = std::make_shared<Descriptor>(*a.descriptors[i]);
   }
   return success;
@@ -83,35 +103,39 @@ CUDNN int cudnnBackendCreateDescriptor(int kind, void** descriptor) {
   if (kind < 0 || kind > last_kind)
     return refuse(not_supported,
                   "descriptors of type " + std::to_string(kind) + " are not modelled");
-  *descriptor = new Opaque{std::make_shared<Descriptor>(Descriptor{.kind = kind})};
+  *descriptor = tidemark::device::handles<Opaque>().make(
+      {std::make_shared<Descriptor>(Descriptor{.kind = kind})});
   return success;
 }
 CUDNN int cudnnBackendDestroyDescriptor(void* descriptor) {
-  delete static_cast<Opaque*>(descriptor);
-  return success;
+  if (!descriptor ||
+      tidemark::device::handles<Opaque>().destroy(static_cast<const Opaque*>(descriptor)))
+    return success;
+  return fail(bad_param, "the descriptor is none of cuDNN's, or was destroyed before");
 }
 CUDNN int cudnnBackendSetAttribute(void* descriptor, int name, int type, std::int64_t count,
                                    const void* elements) {
-  if (!descriptor) return fail(null_pointer, "the descriptor is null");
-  return set(*static_cast<Opaque*>(descriptor)->descriptor, name, type, count, elements);
+  const auto d = of(descriptor);
+  if (!d) return fail(null_pointer, kNoDescriptor);
+  return set(*d, name, type, count, elements);
 }
 CUDNN int cudnnBackendGetAttribute(const void* descriptor, int name, int type, std::int64_t wanted,
                                    std::int64_t* count, void* elements) {
-  if (!descriptor) return fail(null_pointer, "the descriptor is null");
-  const Descriptor& d = *static_cast<const Opaque*>(descriptor)->descriptor;
-  if (!d.finalized) return fail(not_finalized, "the descriptor is not finalized");
-  return get(d, name, type, wanted, count, elements);
+  const auto d = of(descriptor);
+  if (!d) return fail(null_pointer, kNoDescriptor);
+  if (!d->finalized) return fail(not_finalized, "the descriptor is not finalized");
+  return get(*d, name, type, wanted, count, elements);
 }
 CUDNN int cudnnBackendFinalize(void* descriptor) {
-  if (!descriptor) return fail(null_pointer, "the descriptor is null");
-  Descriptor& d = *static_cast<Opaque*>(descriptor)->descriptor;
-  if (d.finalized) return success;
-  const Status status = finalize(d);
-  d.finalized = status == success;
+  const auto d = of(descriptor);
+  if (!d) return fail(null_pointer, kNoDescriptor);
+  if (d->finalized) return success;
+  const Status status = finalize(*d);
+  d->finalized = status == success;
   return status;
 }
 CUDNN int cudnnBackendExecute(const Handle* handle, const void* plan, const void* pack) {
-  if (!plan || !pack) return fail(null_pointer, "the plan or the variant pack is null");
-  return execute(handle, *static_cast<const Opaque*>(plan)->descriptor,
-                 *static_cast<const Opaque*>(pack)->descriptor);
+  const auto p = of(plan), variant = of(pack);
+  if (!p || !variant) return fail(null_pointer, kNoDescriptor);
+  return execute(handle, *p, *variant);
 }

@@ -12,7 +12,8 @@
 
 namespace tidemark::cudnn {
 
-/// cudnnBackendDescriptorType_t.
+/// cudnnBackendDescriptorType_t of cuDNN 9.26, those that the model reads; a program may make and
+/// fill all of them up to last_kind.
 enum Kind {
   pointwise = 0,
   convolution = 1,
@@ -36,12 +37,14 @@ enum Kind {
   operation_band = 39,
   operation_attention_forward = 41,
   operation_attention_backward = 43,
-  last_kind = 43,
+  operation_softmax = 45,
+  last_kind = 50,
 };
 
 /// cudnnBackendAttributeType_t, as far as sizes differ.
 enum AttributeType {
   of_handle = 0,
+  of_data_type = 1,
   of_boolean = 2,
   of_int64 = 3,
   of_float = 4,
@@ -53,7 +56,7 @@ enum AttributeType {
   of_int32 = 23,
   of_char = 24,
   of_fraction = 26,
-  last_attribute_type = 30,
+  last_attribute_type = 32,
 };
 
 /// cudnnBackendAttributeName_t, those that the model reads or answers.
@@ -119,11 +122,12 @@ struct Descriptor {
     const auto all = values<T>(name);
     return all.empty() ? otherwise : all.front();
   }
-  const Descriptor* child(int name) const {
+  /// The first descriptor of an attribute; null where there is none of this kind.
+  Shared child(int name, int wanted) const {
     const auto attribute = attributes.find(name);
-    return attribute == attributes.end() || attribute->second.descriptors.empty()
-               ? nullptr
-               : attribute->second.descriptors.front().get();
+    if (attribute == attributes.end() || attribute->second.descriptors.empty()) return nullptr;
+    const Shared& first = attribute->second.descriptors.front();
+    return first->kind == wanted ? first : nullptr;
   }
   template <class T>
   void set(int name, int type, const std::vector<T>& values) {
@@ -140,6 +144,11 @@ struct Descriptor {
     a.descriptors = descriptors;
   }
 };
+
+/// False where descriptors of this kind have no such attribute.
+bool has_attribute(int kind, int name);
+/// The type of an attribute that the model reads; -1 for all others.
+int type_of_attribute(int name);
 
 /// Checks a descriptor whose attributes are all set, and computes those that a caller may read.
 Status finalize(Descriptor& descriptor);

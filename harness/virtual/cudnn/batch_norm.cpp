@@ -14,7 +14,8 @@ Status no_memory(std::size_t* size) {
 // Reads the input twice, for the statistics and for the result, and writes the result once.
 Status norm(const Handle* handle, const char* name, const Shape* x, const Shape* scale,
             double passes, double epsilon) {
-  if (!x || !scale) return fail(null_pointer, "a tensor of batch norm is null");
+  if (!made(x) || !made(scale))
+    return fail(null_pointer, "a tensor of batch norm is null or none of cuDNN's");
   if (epsilon < 0) return fail(bad_param, "epsilon of batch norm is below 0");
   if (x->sizes.size() < 2 || scale->sizes.size() < 2 || x->sizes[1] != scale->sizes[1])
     return fail(shape_mismatch, "batch norm has other channels than its scale");

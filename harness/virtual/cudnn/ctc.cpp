@@ -18,7 +18,8 @@ struct Extent {
 };
 
 Status extent_of(const Shape* probabilities, Extent* to) {
-  if (!probabilities) return fail(null_pointer, "the descriptor of the probabilities is null");
+  if (!made(probabilities))
+    return fail(null_pointer, "the descriptor of the probabilities is null or none of cuDNN's");
   if (probabilities->sizes.size() < 3)
     return fail(bad_param, "the probabilities of a CTC loss have three dimensions");
   const auto size = [&](std::size_t i) {
@@ -54,7 +55,7 @@ Status loss(const Handle* handle, const Shape* probabilities, std::size_t given,
 
 std::size_t longest_of(const Extent& x, const int* lengths) {
   const int* const end = lengths + x.sequences;
-  return x.sequences ? static_cast<std::size_t>(*std::max_element(lengths, end)) : 0;
+  return x.sequences ? static_cast<std::size_t>(std::max(0, *std::max_element(lengths, end))) : 0;
 }
 
 }  // namespace
@@ -65,12 +66,16 @@ using namespace tidemark::cudnn;
 KIND(CTCLoss, Ctc)
 
 CUDNN int cudnnSetCTCLossDescriptorEx(Ctc* ctc, int type, int, int) {
-  if (!ctc) return fail(null_pointer, "cudnnSetCTCLossDescriptorEx: the descriptor is null");
+  if (!made(ctc))
+    return fail(null_pointer,
+                "cudnnSetCTCLossDescriptorEx: the descriptor is null or none of cuDNN's");
   *ctc = {.type = type};
   return success;
 }
 CUDNN int cudnnSetCTCLossDescriptor_v9(Ctc* ctc, int type, int, int, int longest) {
-  if (!ctc) return fail(null_pointer, "cudnnSetCTCLossDescriptor_v9: the descriptor is null");
+  if (!made(ctc))
+    return fail(null_pointer,
+                "cudnnSetCTCLossDescriptor_v9: the descriptor is null or none of cuDNN's");
   if (longest < 0 || longest > 255)
     return fail(bad_param, "cudnnSetCTCLossDescriptor_v9: a sequence has at most 255 labels");
   *ctc = {.type = type, .longest = longest};
@@ -88,7 +93,7 @@ CUDNN int cudnnGetCTCLossWorkspaceSize(const Handle*, const Shape* probabilities
 CUDNN int cudnnGetCTCLossWorkspaceSize_v8(const Handle*, int, const Ctc* ctc,
                                           const Shape* probabilities, const Shape*,
                                           std::size_t* bytes) {
-  if (!ctc || !bytes)
+  if (!made(ctc) || !bytes)
     return fail(null_pointer, "cudnnGetCTCLossWorkspaceSize_v8: an argument is null");
   return say_workspace(
       probabilities, [&](const Extent&) { return static_cast<std::size_t>(ctc->longest); }, bytes);
@@ -105,6 +110,7 @@ CUDNN int cudnnCTCLoss(const Handle* handle, const Shape* probabilities, const v
 CUDNN int cudnnCTCLoss_v8(const Handle* handle, int, const Ctc* ctc, const Shape* probabilities,
                           const void*, const int*, const int*, const int*, void*, const Shape*,
                           void*, std::size_t given, void*) {
-  if (!ctc) return fail(null_pointer, "cudnnCTCLoss_v8: the descriptor is null");
+  if (!made(ctc))
+    return fail(null_pointer, "cudnnCTCLoss_v8: the descriptor is null or none of cuDNN's");
   return loss(handle, probabilities, given, static_cast<std::size_t>(ctc->longest));
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/virtual/device/device.h"
+#include "harness/virtual/device/handles.h"
 
 #define CUDNN extern "C" [[gnu::visibility("default")]]
 
@@ -33,6 +34,12 @@ enum DataType { f32 = 0, f64 = 1, f16 = 2, i8 = 3, i32 = 4, u8 = 6, bf16 = 9, i6
 struct Handle {
   device::StreamHandle stream = nullptr;
 };
+
+/// True if a caller's pointer is a live object that this library has made.
+template <class T>
+bool made(const T* object) {
+  return device::handles<T>().has(object);
+}
 
 /// Bytes of an element; 0 for a type that is not known.
 std::size_t bytes_of(int type);

@@ -41,7 +41,7 @@ std::size_t states_size() {
 }
 
 Status sampled(const Handle* handle, const char* name, const Sampler* sampler) {
-  if (!sampler) return fail(null_pointer, "the sampler is null");
+  if (!made(sampler)) return fail(null_pointer, "the sampler is null or none of cuDNN's");
   double bytes = static_cast<double>(bytes_of(sampler->type));
   for (const int size : sampler->sizes) bytes *= size;
   return run(handle, name, {.number = device::Number::f32, .bytes = 3 * bytes});
@@ -59,7 +59,8 @@ KIND(SpatialTransformer, Sampler)
 
 CUDNN int cudnnSetTensorNdDescriptor(Shape* shape, int type, int dims, const int* sizes,
                                      const int* strides) {
-  if (!shape || !strides) return fail(null_pointer, "a tensor's descriptor or strides are null");
+  if (!made(shape) || !strides)
+    return fail(null_pointer, "a tensor's descriptor or strides are null or none of cuDNN's");
   if (!is_shape(type, dims, sizes))
     return fail(bad_param, "a tensor has a type or size unknown to cuDNN");
   *shape = {.type = type, .sizes = {sizes, sizes + dims}, .strides = {strides, strides + dims}};
@@ -67,7 +68,7 @@ CUDNN int cudnnSetTensorNdDescriptor(Shape* shape, int type, int dims, const int
 }
 CUDNN int cudnnGetTensorNdDescriptor(const Shape* shape, int wanted, int* type, int* dims,
                                      int* sizes, int* strides) {
-  if (!shape) return fail(null_pointer, "a tensor's descriptor is null");
+  if (!made(shape)) return fail(null_pointer, "a tensor's descriptor is null or none of cuDNN's");
   if (type) *type = shape->type;
   if (dims) *dims = static_cast<int>(shape->sizes.size());
   give(shape->sizes, wanted, sizes);
@@ -75,7 +76,7 @@ CUDNN int cudnnGetTensorNdDescriptor(const Shape* shape, int wanted, int* type, 
 }
 CUDNN int cudnnSetFilterNdDescriptor(Shape* shape, int type, int format, int dims,
                                      const int* sizes) {
-  if (!shape) return fail(null_pointer, "a filter's descriptor is null");
+  if (!made(shape)) return fail(null_pointer, "a filter's descriptor is null or none of cuDNN's");
   if (!is_shape(type, dims, sizes))
     return fail(bad_param, "a filter has a type or size unknown to cuDNN");
   *shape = {.type = type, .format = format, .sizes = {sizes, sizes + dims}, .strides = {}};
@@ -83,7 +84,7 @@ CUDNN int cudnnSetFilterNdDescriptor(Shape* shape, int type, int format, int dim
 }
 CUDNN int cudnnGetFilterNdDescriptor(const Shape* shape, int wanted, int* type, int* format,
                                      int* dims, int* sizes) {
-  if (!shape) return fail(null_pointer, "a filter's descriptor is null");
+  if (!made(shape)) return fail(null_pointer, "a filter's descriptor is null or none of cuDNN's");
   if (type) *type = shape->type;
   if (format) *format = shape->format;
   if (dims) *dims = static_cast<int>(shape->sizes.size());
@@ -91,13 +92,15 @@ CUDNN int cudnnGetFilterNdDescriptor(const Shape* shape, int wanted, int* type, 
 }
 
 CUDNN int cudnnDropoutGetStatesSize(const Handle* handle, std::size_t* size) {
-  if (!handle || !size) return fail(null_pointer, "the handle or the place for a size is null");
+  if (!made(handle) || !size)
+    return fail(null_pointer, "the handle or the place for a size is null or none of cuDNN's");
   *size = modelled(states_size());
   return success;
 }
 CUDNN int cudnnSetDropoutDescriptor(Dropout* dropout, const Handle* handle, float probability,
                                     void* states, std::size_t size, unsigned long long) {
-  if (!dropout) return fail(null_pointer, "the descriptor of dropout is null");
+  if (!made(dropout))
+    return fail(null_pointer, "the descriptor of dropout is null or none of cuDNN's");
   if (probability < 0 || probability > 1) return fail(bad_param, "dropout is not within 0 and 1");
   *dropout = {probability, states};
   if (!states) return success;
@@ -106,7 +109,8 @@ CUDNN int cudnnSetDropoutDescriptor(Dropout* dropout, const Handle* handle, floa
 }
 CUDNN int cudnnRestoreDropoutDescriptor(Dropout* dropout, const Handle*, float probability,
                                         void* states, std::size_t size, unsigned long long) {
-  if (!dropout) return fail(null_pointer, "the descriptor of dropout is null");
+  if (!made(dropout))
+    return fail(null_pointer, "the descriptor of dropout is null or none of cuDNN's");
   if (states && size < states_size())
     return fail(size_insufficient, "the states of dropout are too short");
   *dropout = {probability, states};
@@ -115,7 +119,7 @@ CUDNN int cudnnRestoreDropoutDescriptor(Dropout* dropout, const Handle*, float p
 
 CUDNN int cudnnSetSpatialTransformerNdDescriptor(Sampler* sampler, int, int type, int dims,
                                                  const int* sizes) {
-  if (!sampler) return fail(null_pointer, "the sampler is null");
+  if (!made(sampler)) return fail(null_pointer, "the sampler is null or none of cuDNN's");
   if (!is_shape(type, dims, sizes))
     return fail(bad_param, "a sampler has a type or size unknown to cuDNN");
   *sampler = {type, {sizes, sizes + dims}};

@@ -29,14 +29,14 @@ struct Sampler {
 template <class T>
 Status create(T** descriptor) {
   if (!descriptor) return fail(null_pointer, "the place for a descriptor is null");
-  *descriptor = new T;
+  *descriptor = device::handles<T>().make();
   return success;
 }
 
 template <class T>
 Status destroy(T* descriptor) {
-  delete descriptor;
-  return success;
+  if (!descriptor || device::handles<T>().destroy(descriptor)) return success;
+  return fail(bad_param, "the descriptor is none of cuDNN's, or was destroyed before");
 }
 
 }  // namespace tidemark::cudnn

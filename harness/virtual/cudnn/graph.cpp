@@ -29,8 +29,8 @@ Tensor tensor_of(const Descriptor& d) {
 std::optional<Convolution> convolution_of(const Descriptor& operation) {
   for (const Places& p : kConvolutions) {
     if (p.kind != operation.kind) continue;
-    const Descriptor *x = operation.child(p.x), *w = operation.child(p.w),
-                     *y = operation.child(p.y), *how = operation.child(p.descriptor);
+    const Shared x = operation.child(p.x, tensor), w = operation.child(p.w, tensor),
+                 y = operation.child(p.y, tensor), how = operation.child(p.descriptor, convolution);
     if (!x || !w || !y || !how) return std::nullopt;
     return Convolution{.direction = p.direction,
                        .x = tensor_of(*x),
@@ -89,6 +89,7 @@ Work attention_of(const std::vector<Shared>& operations) {
       work.cost.flops += 2.0 * k * static_cast<double>(tensors[2].elements());
     } else if (operation->kind >= operation_attention_forward && tensors.size() >= 3) {
       const auto &q = tensors[0].sizes, &key = tensors[1].sizes;  // b, h, s, d
+      if (key.size() < 2) continue;
       const bool forward = operation->kind == operation_attention_forward;
       work.cost.flops += (forward ? 4.0 : 10.0) * static_cast<double>(tensors[0].elements()) *
                          static_cast<double>(key[key.size() - 2]) *
@@ -142,7 +143,7 @@ std::size_t workspace_of(const Work& work, std::int64_t index) {
 }
 
 Status finalize_engine(Descriptor& d) {
-  const Descriptor* of = d.child(engine_graph);
+  const Shared of = d.child(engine_graph, graph);
   if (!of) return fail(bad_param, "an engine has no graph");
   const auto work = work_of(*of);
   const auto index = d.value<std::int64_t>(engine_index, -1);
@@ -157,12 +158,12 @@ Status finalize_engine(Descriptor& d) {
 }
 
 std::size_t workspace_of(const Descriptor& engine_) {
-  return workspace_of(*work_of(*engine_.child(engine_graph)),
+  return workspace_of(*work_of(*engine_.child(engine_graph, graph)),
                       engine_.value<std::int64_t>(engine_index));
 }
 
 Status finalize_config(Descriptor& d) {
-  const Descriptor* e = d.child(config_engine);
+  const Shared e = d.child(config_engine, engine);
   if (!e) return fail(bad_param, "a configuration has no engine");
   if (!d.has(config_knob_choices)) d.set(config_knob_choices, std::vector<Shared>{});
   const auto bytes = static_cast<std::int64_t>(workspace_of(*e));
@@ -184,8 +185,8 @@ Shared config_of(const Shared& of, std::int64_t index) {
 }
 
 Status finalize_heuristics(Descriptor& d) {
-  if (!d.child(heuristics_graph)) return fail(bad_param, "heuristics have no graph");
-  const Shared of = d.attributes[heuristics_graph].descriptors.front();
+  const Shared of = d.child(heuristics_graph, graph);
+  if (!of) return fail(bad_param, "heuristics have no graph");
   const auto work = work_of(*of);
   if (!work)
     return refuse(not_supported_pattern, "the virtual device has no engine for this graph");
@@ -198,13 +199,13 @@ Status finalize_heuristics(Descriptor& d) {
   return success;
 }
 
-const Descriptor* engine_of(const Descriptor& plan_) {
-  const Descriptor* config = plan_.child(plan_config);
-  return config ? config->child(config_engine) : nullptr;
+Shared engine_of(const Descriptor& plan_) {
+  const Shared config = plan_.child(plan_config, engine_config);
+  return config ? config->child(config_engine, engine) : nullptr;
 }
 
 Status finalize_plan(Descriptor& d) {
-  const Descriptor* e = engine_of(d);
+  const Shared e = engine_of(d);
   if (!e) return fail(bad_param, "a plan has no engine");
   const auto bytes = modelled(workspace_of(*e));
   d.set(plan_workspace, of_int64, std::vector<std::int64_t>{static_cast<std::int64_t>(bytes)});
@@ -216,6 +217,12 @@ Status finalize_tensor(const Descriptor& d) {
              strides = d.values<std::int64_t>(tensor_strides);
   if (sizes.empty() || sizes.size() != strides.size() || sizes.size() > 8)
     return fail(bad_param, "a tensor has one to eight sizes and as many strides");
+  double elements = 1;
+  for (const std::int64_t size : sizes) elements *= static_cast<double>(size);
+  constexpr double most = 1L << 53;  // sums of bytes stay whole numbers
+  if (std::any_of(sizes.begin(), sizes.end(), [](auto size) { return size < 0; }) ||
+      elements > most)
+    return fail(bad_param, "a tensor has a size below 0, or more elements than any memory");
   return success;
 }
 
@@ -245,7 +252,8 @@ Status finalize(Descriptor& d) {
       return mistake ? fail(shape_mismatch, *mistake) : success;
     }
     case graph:
-      if (!d.child(graph_operations)) return fail(bad_param, "a graph has no operations");
+      if (d.attributes[graph_operations].descriptors.empty())
+        return fail(bad_param, "a graph has no operations");
       d.set(graph_engine_count, of_int64, std::vector<std::int64_t>{2});
       return success;
     case engine:
@@ -262,12 +270,13 @@ Status finalize(Descriptor& d) {
 }
 
 Status execute(const Handle* handle, const Descriptor& plan_, const Descriptor& pack) {
-  const Descriptor* e = engine_of(plan_);
+  const Shared e = engine_of(plan_);
   if (plan_.kind != plan || !plan_.finalized || !e || pack.kind != variant_pack || !pack.finalized)
     return fail(not_finalized, "the plan or the variant pack is not finalized");
   const auto ids = pack.values<std::int64_t>(pack_ids);
   const auto pointers = pack.values<void*>(pack_pointers);
-  const Descriptor& of = *e->child(engine_graph);
+  const Shared engines_graph = e->child(engine_graph, graph);
+  const Descriptor& of = *engines_graph;
   for (const std::int64_t id : needed(of)) {
     const auto at = std::find(ids.begin(), ids.end(), id) - ids.begin();
     if (at >= static_cast<std::ptrdiff_t>(pointers.size()) ||

@@ -73,7 +73,7 @@ Status refuse(Status status, const std::string& text) {
 }
 
 Status run(const Handle* handle, const char* name, const device::Cost& cost) {
-  if (!handle) return fail(not_initialized, "the handle is null");
+  if (!made(handle)) return fail(not_initialized, "the handle is none of cuDNN's");
   if (device::refused(name))
     return fail(not_supported, std::string(name) + " computes nothing on the virtual device");
   device::enqueue(handle->stream, name, cost);
@@ -88,20 +88,21 @@ using namespace tidemark::cudnn;
 
 CUDNN int cudnnCreate(Handle** handle) {
   if (!handle) return fail(null_pointer, "cudnnCreate: the place for the handle is null");
-  *handle = new Handle;
+  *handle = tidemark::device::handles<Handle>().make();
   return success;
 }
 CUDNN int cudnnDestroy(Handle* handle) {
-  delete handle;
-  return success;
+  if (!handle || tidemark::device::handles<Handle>().destroy(handle)) return success;
+  return fail(bad_param, "cudnnDestroy: the handle is none of cuDNN's");
 }
 CUDNN int cudnnSetStream(Handle* handle, tidemark::device::StreamHandle stream) {
-  if (!handle) return fail(not_initialized, "cudnnSetStream: the handle is null");
+  if (!made(handle)) return fail(not_initialized, "cudnnSetStream: the handle is none of cuDNN's");
   handle->stream = stream;
   return success;
 }
 CUDNN int cudnnGetStream(const Handle* handle, tidemark::device::StreamHandle* stream) {
-  if (!handle || !stream) return fail(null_pointer, "cudnnGetStream: an argument is null");
+  if (!made(handle) || !stream)
+    return fail(null_pointer, "cudnnGetStream: an argument is null or no handle");
   *stream = handle->stream;
   return success;
 }

@@ -29,10 +29,11 @@ struct Rnn {
   std::int64_t biases() const {
     return has_biases() ? (bias_mode == 2 ? 2 : 1) * gates() * hidden : 0;
   }
+  /// Elements of the matrices of the first `until` layers and directions: those of the first layer
+  /// read the input, all others an output.
   std::int64_t all_matrices(std::int64_t until) const {
-    std::int64_t sum = 0;
-    for (std::int64_t i = 0; i < until; ++i) sum += matrices(i);
-    return sum;
+    const std::int64_t first = std::min<std::int64_t>(until, directions);
+    return first * matrices(0) + (until - first) * matrices(directions);
   }
   std::size_t weight_bytes() const {
     return static_cast<std::size_t>(all_matrices(pseudo_layers()) + pseudo_layers() * biases()) *
@@ -76,7 +77,8 @@ std::size_t workspace_of(const Rnn& rnn, const Sequences& x) {
 // Two flops for each weight, step and sequence.
 Status step(const Handle* handle, const char* name, const Rnn* rnn, const Sequences* x,
             double times) {
-  if (!rnn || !x) return fail(null_pointer, "a descriptor of a recurrent network is null");
+  if (!made(rnn) || !made(x))
+    return fail(null_pointer, "a descriptor of a recurrent network is null or none of cuDNN's");
   if (x->vector != rnn->input)
     return fail(shape_mismatch, "the input has " + std::to_string(x->vector) +
                                     " features, and the network takes " +
@@ -91,7 +93,9 @@ Status step(const Handle* handle, const char* name, const Rnn* rnn, const Sequen
 void place(Shape* shape, void** address, int type, std::int64_t rows, std::int64_t columns,
            const void* begin, std::int64_t offset) {
   const int r = static_cast<int>(rows), c = static_cast<int>(columns);
-  if (shape) *shape = {.type = type, .sizes = {1, r, c}, .strides = {r * c, c, 1}};
+  if (made(shape))
+    *shape = {
+        .type = type, .sizes = {1, r, c}, .strides = {static_cast<int>(rows * columns), c, 1}};
   const auto bytes =
       static_cast<std::ptrdiff_t>(offset) * static_cast<std::ptrdiff_t>(bytes_of(type));
   if (address) *address = static_cast<char*>(const_cast<void*>(begin)) + bytes;
@@ -109,10 +113,14 @@ CUDNN int cudnnSetRNNDescriptor_v8(Rnn* rnn, int, int cell, int bias_mode, int d
                                    int input_mode, int type, int, int math_type, std::int32_t input,
                                    std::int32_t hidden, std::int32_t projected, std::int32_t layers,
                                    const Dropout* dropout, std::uint32_t) {
-  if (!rnn) return fail(null_pointer, "the descriptor of a recurrent network is null");
-  if (cell < relu || cell > gru || input_mode != 0 || bytes_of(type) == 0)
-    return refuse(not_supported, "a recurrent network of this cell, input mode or type");
-  if (input < 1 || hidden < 1 || layers < 1 || projected < 0 || projected > hidden ||
+  if (!made(rnn))
+    return fail(null_pointer, "the descriptor of a recurrent network is null or none of cuDNN's");
+  if (cell < relu || cell > gru || input_mode != 0 || bytes_of(type) == 0 || bias_mode < 0 ||
+      bias_mode > 3 || direction < 0 || direction > 1 || math_type < 0 || math_type > 3)
+    return refuse(not_supported, "a recurrent network of this cell, mode or type");
+  constexpr std::int32_t widest = 1 << 20, deepest = 1 << 16;  // sizes stay within 63 bits
+  if (input < 1 || hidden < 1 || layers < 1 || input > widest || hidden > widest ||
+      layers > deepest || projected < 0 || projected > hidden ||
       (projected && cell != lstm && projected != hidden))
     return fail(bad_param, "sizes of a recurrent network are out of range");
   *rnn = {.cell = cell,
@@ -124,13 +132,14 @@ CUDNN int cudnnSetRNNDescriptor_v8(Rnn* rnn, int, int cell, int bias_mode, int d
           .hidden = hidden,
           .projected = projected == hidden ? 0 : projected,
           .layers = layers,
-          .drops = dropout && dropout->probability > 0};
+          .drops = made(dropout) && dropout->probability > 0};
   return success;
 }
 
 CUDNN int cudnnSetRNNDataDescriptor(Sequences* sequences, int type, int, int longest, int batch,
                                     int vector, const int* lengths, void*) {
-  if (!sequences || !lengths) return fail(null_pointer, "sequences or their lengths are null");
+  if (!made(sequences) || !lengths)
+    return fail(null_pointer, "sequences or their lengths are null or none of cuDNN's");
   if (longest < 1 || batch < 1 || vector < 1 ||
       std::any_of(lengths, lengths + batch, [&](int n) { return n < 0 || n > longest; }))
     return fail(bad_param, "sequences have lengths out of range");
@@ -140,13 +149,15 @@ CUDNN int cudnnSetRNNDataDescriptor(Sequences* sequences, int type, int, int lon
 }
 
 CUDNN int cudnnGetRNNWeightSpaceSize(const Handle*, const Rnn* rnn, std::size_t* size) {
-  if (!rnn || !size) return fail(null_pointer, "a descriptor or the place for a size is null");
+  if (!made(rnn) || !size)
+    return fail(null_pointer, "a descriptor or the place for a size is null or none of cuDNN's");
   *size = rnn->weight_bytes();
   return success;
 }
 CUDNN int cudnnGetRNNTempSpaceSizes(const Handle*, const Rnn* rnn, int mode, const Sequences* x,
                                     std::size_t* workspace, std::size_t* reserve) {
-  if (!rnn || !x) return fail(null_pointer, "a descriptor of a recurrent network is null");
+  if (!made(rnn) || !made(x))
+    return fail(null_pointer, "a descriptor of a recurrent network is null or none of cuDNN's");
   if (workspace) *workspace = modelled(workspace_of(*rnn, *x));
   if (reserve) *reserve = mode == 0 ? 0 : modelled(reserve_of(*rnn, *x));
   return success;
@@ -157,7 +168,8 @@ CUDNN int cudnnGetRNNTempSpaceSizes(const Handle*, const Rnn* rnn, int mode, con
 CUDNN int cudnnGetRNNWeightParams(const Handle*, const Rnn* rnn, std::int32_t layer, std::size_t,
                                   const void* weights, std::int32_t matrix, Shape* shape,
                                   void** address, Shape* bias_shape, void** bias_address) {
-  if (!rnn) return fail(null_pointer, "the descriptor of a recurrent network is null");
+  if (!made(rnn))
+    return fail(null_pointer, "the descriptor of a recurrent network is null or none of cuDNN's");
   const int gates = rnn->gates();
   const bool projection = matrix == 2 * gates;
   if (layer < 0 || layer >= rnn->pseudo_layers() || matrix < 0 || matrix > 2 * gates ||
