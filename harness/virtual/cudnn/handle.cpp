@@ -150,7 +150,8 @@ CUDNN const char* cudnnGetErrorString(int status) {
 }
 CUDNN void cudnnGetLastErrorString(char* message, std::size_t size) {
   if (!message || size == 0) return;
-  std::strncpy(message, last_error.c_str(), size);
-  message[size - 1] = 0;
+  const std::size_t length = std::min(last_error.size(), size - 1);
+  std::memcpy(message, last_error.data(), length);
+  message[length] = 0;
   last_error.clear();
 }

@@ -211,20 +211,21 @@ int give(std::size_t* on_device, std::size_t* on_host, const Workspace& workspac
 
 }  // namespace
 
-STUB(int, cusolverDnCreate)(Handle** handle) { return make_handle(handle); }
-STUB(int, cusolverDnDestroy)(Handle* handle) { return delete handle, success; }
+STUB(int, cusolverDnCreate)(Handle** handle) { return make(handle); }
+STUB(int, cusolverDnDestroy)(Handle* handle) { return destroy(handle); }
 STUB(int, cusolverDnSetStream)(Handle* handle, tidemark::device::StreamHandle stream) {
   return set_stream(handle, stream);
 }
 // Parameters change no workspace here: they are not looked at.
-static int make(void** parameters) { return *parameters = std::malloc(1), success; }
-static int drop(void* parameters) { return std::free(parameters), success; }
-STUB(int, cusolverDnCreateParams)(void** made) { return make(made); }
-STUB(int, cusolverDnDestroyParams)(void* made) { return drop(made); }
-STUB(int, cusolverDnCreateGesvdjInfo)(void** made) { return make(made); }
-STUB(int, cusolverDnDestroyGesvdjInfo)(void* made) { return drop(made); }
-STUB(int, cusolverDnCreateSyevjInfo)(void** made) { return make(made); }
-STUB(int, cusolverDnDestroySyevjInfo)(void* made) { return drop(made); }
+namespace {
+struct Parameters {};
+}  // namespace
+STUB(int, cusolverDnCreateParams)(Parameters** place) { return make(place); }
+STUB(int, cusolverDnDestroyParams)(Parameters* parameters) { return destroy(parameters); }
+STUB(int, cusolverDnCreateGesvdjInfo)(Parameters** place) { return make(place); }
+STUB(int, cusolverDnDestroyGesvdjInfo)(Parameters* parameters) { return destroy(parameters); }
+STUB(int, cusolverDnCreateSyevjInfo)(Parameters** place) { return make(place); }
+STUB(int, cusolverDnDestroySyevjInfo)(Parameters* parameters) { return destroy(parameters); }
 STUB(int, cusolverDnXgesvdjSetMaxSweeps)(void*, int) { return success; }
 STUB(int, cusolverDnXgesvdjSetSortEig)(void*, int) { return success; }
 STUB(int, cusolverDnXgesvdjSetTolerance)(void*, double) { return success; }

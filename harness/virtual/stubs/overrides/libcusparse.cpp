@@ -20,13 +20,8 @@ struct Matrix {
   bool by_rows = true;
 };
 
-int make(Matrix** made, const Matrix& matrix) {
-  if (!made) return invalid_value;
-  return *made = new Matrix(matrix), success;
-}
-int drop(Matrix* matrix) { return delete matrix, success; }
 int batch(Matrix* matrix, int count) {
-  if (!matrix || count < 1) return invalid_value;
+  if (!made(matrix) || count < 1) return invalid_value;
   return matrix->batch = count, success;
 }
 
@@ -48,7 +43,7 @@ std::size_t product_workspace(const Matrix& a, std::int64_t columns, bool alg1) 
 }
 
 int give(std::size_t* size, const Matrix* a, std::int64_t columns, int operation, int algorithm) {
-  if (!size || !a) return invalid_value;
+  if (!size || !made(a)) return invalid_value;
   const bool alg1 = algorithm == csr_alg1;
   const bool of_type = a->type <= real_half || a->type == real_bfloat;
   const bool recorded = of_type && operation == 0 && a->batch == 1 && a->by_rows &&
@@ -83,13 +78,13 @@ int refuse_product() {
 
 }  // namespace
 
-STUB(int, cusparseCreate)(Handle** handle) { return make_handle(handle); }
-STUB(int, cusparseDestroy)(Handle* handle) { return delete handle, success; }
+STUB(int, cusparseCreate)(Handle** handle) { return make(handle); }
+STUB(int, cusparseDestroy)(Handle* handle) { return destroy(handle); }
 STUB(int, cusparseSetStream)(Handle* handle, tidemark::device::StreamHandle stream) {
   return set_stream(handle, stream);
 }
 STUB(int, cusparseGetStream)(Handle* handle, tidemark::device::StreamHandle* stream) {
-  return handle && stream ? (*stream = handle->stream, success) : invalid_value;
+  return made(handle) && stream ? (*stream = handle->stream, success) : invalid_value;
 }
 STUB(int, cusparseSetPointerMode)(Handle*, int) { return success; }
 STUB(const char*, cusparseGetErrorString)(int status) {
@@ -98,38 +93,38 @@ STUB(const char*, cusparseGetErrorString)(int status) {
                                    : "operation not supported";
 }
 
-STUB(int, cusparseCreateMatDescr)(Matrix** made) { return make(made, {}); }
-STUB(int, cusparseDestroyMatDescr)(Matrix* matrix) { return drop(matrix); }
+STUB(int, cusparseCreateMatDescr)(Matrix** place) { return make(place); }
+STUB(int, cusparseDestroyMatDescr)(Matrix* matrix) { return destroy(matrix); }
 STUB(int, cusparseSetMatType)(Matrix*, int) { return success; }
 STUB(int, cusparseSetMatFillMode)(Matrix*, int) { return success; }
 STUB(int, cusparseSetMatDiagType)(Matrix*, int) { return success; }
 STUB(int, cusparseSetMatIndexBase)(Matrix*, int) { return success; }
 
 STUB(int, cusparseCreateCsr)
-(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
+(Matrix** place, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
  int index, int, int, int type) {
-  return make(made, {rows, columns, entries, index, type});
+  return make(place, {rows, columns, entries, index, type});
 }
 STUB(int, cusparseCreateCsc)
-(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
+(Matrix** place, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
  int index, int, int, int type) {
-  return make(made, {rows, columns, entries, index, type, 1, false});
+  return make(place, {rows, columns, entries, index, type, 1, false});
 }
 STUB(int, cusparseCreateCoo)
-(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
+(Matrix** place, std::int64_t rows, std::int64_t columns, std::int64_t entries, void*, void*, void*,
  int index, int, int type) {
-  return make(made, {rows, columns, entries, index, type, 1, false});
+  return make(place, {rows, columns, entries, index, type, 1, false});
 }
 STUB(int, cusparseCreateDnMat)
-(Matrix** made, std::int64_t rows, std::int64_t columns, std::int64_t, void*, int type, int) {
-  return make(made, {rows, columns, rows * columns, 0, type});
+(Matrix** place, std::int64_t rows, std::int64_t columns, std::int64_t, void*, int type, int) {
+  return make(place, {rows, columns, rows * columns, 0, type});
 }
-STUB(int, cusparseCreateDnVec)(Matrix** made, std::int64_t size, void*, int type) {
-  return make(made, {size, 1, size, 0, type});
+STUB(int, cusparseCreateDnVec)(Matrix** place, std::int64_t size, void*, int type) {
+  return make(place, {size, 1, size, 0, type});
 }
-STUB(int, cusparseDestroySpMat)(Matrix* matrix) { return drop(matrix); }
-STUB(int, cusparseDestroyDnMat)(Matrix* matrix) { return drop(matrix); }
-STUB(int, cusparseDestroyDnVec)(Matrix* matrix) { return drop(matrix); }
+STUB(int, cusparseDestroySpMat)(Matrix* matrix) { return destroy(matrix); }
+STUB(int, cusparseDestroyDnMat)(Matrix* matrix) { return destroy(matrix); }
+STUB(int, cusparseDestroyDnVec)(Matrix* matrix) { return destroy(matrix); }
 STUB(int, cusparseCsrSetStridedBatch)(Matrix* matrix, int count, std::int64_t, std::int64_t) {
   return batch(matrix, count);
 }
@@ -141,12 +136,13 @@ STUB(int, cusparseSpMatSetAttribute)(Matrix*, int, void*, std::size_t) { return 
 STUB(int, cusparseSpMM_bufferSize)
 (Handle*, int operation, int, const void*, const Matrix* a, const Matrix*, const void*,
  const Matrix* c, int, int algorithm, std::size_t* size) {
-  return c ? give(size, a, c->columns, operation, algorithm) : static_cast<int>(invalid_value);
+  return made(c) ? give(size, a, c->columns, operation, algorithm)
+                 : static_cast<int>(invalid_value);
 }
 STUB(int, cusparseSpMV_bufferSize)
 (Handle*, int operation, const void*, const Matrix* a, const Matrix*, const void*, const Matrix*,
  int, int, std::size_t* size) {
-  return give(size, a, 1, operation, a && a->index == index_32 ? csr_alg1 : 0);
+  return give(size, a, 1, operation, made(a) && a->index == index_32 ? csr_alg1 : 0);
 }
 // A byte in every call that was recorded.
 STUB(int, cusparseSDDMM_bufferSize)
@@ -157,16 +153,14 @@ STUB(int, cusparseSDDMM_bufferSize)
 
 // Products of two sparse matrices. The entries of the result, and the products that are added up to
 // them, are those that the operator layer counts by the indices.
-STUB(int, cusparseSpGEMM_createDescr)(int** made) {
-  return made ? (*made = new int(0), success) : invalid_value;
-}
-STUB(int, cusparseSpGEMM_destroyDescr)(int* descriptor) { return delete descriptor, success; }
+STUB(int, cusparseSpGEMM_createDescr)(int** place) { return make(place); }
+STUB(int, cusparseSpGEMM_destroyDescr)(int* descriptor) { return destroy(descriptor); }
 STUB(int, cusparseCsrSetPointers)(Matrix* matrix, void*, void*, void*) {
-  return matrix ? success : invalid_value;
+  return made(matrix) ? success : invalid_value;
 }
 STUB(int, cusparseSpMatGetSize)
 (const Matrix* matrix, std::int64_t* rows, std::int64_t* columns, std::int64_t* entries) {
-  if (!matrix || !rows || !columns || !entries) return invalid_value;
+  if (!made(matrix) || !rows || !columns || !entries) return invalid_value;
   const std::int64_t counted = tidemark::device::sparse_product().entries;
   if (counted < 0) return refuse_product();
   *rows = matrix->rows, *columns = matrix->columns, *entries = counted;
@@ -176,7 +170,7 @@ STUB(int, cusparseSpMatGetSize)
 STUB(int, cusparseSpGEMM_workEstimation)
 (Handle*, int, int, const void*, const Matrix* a, const Matrix* b, const void*, const Matrix*, int,
  int, const int*, std::size_t* size, const void*) {
-  if (!a || !b || !size) return invalid_value;
+  if (!made(a) || !made(b) || !size) return invalid_value;
   const std::int64_t bytes = 12 * a->entries + aligned(8 * parts(a->entries, 448)) + 823;
   const bool recorded = a->entries == b->entries && tidemark::device::is_hopper();
   *size = static_cast<std::size_t>(bytes);
@@ -188,7 +182,7 @@ STUB(int, cusparseSpGEMM_workEstimation)
 STUB(int, cusparseSpGEMM_compute)
 (Handle*, int, int, const void*, const Matrix* a, const Matrix*, const void*, const Matrix*, int,
  int, const int*, std::size_t* size, const void*) {
-  if (!a || !size) return invalid_value;
+  if (!made(a) || !size) return invalid_value;
   const std::int64_t products = tidemark::device::sparse_product().products;
   if (products < 0) return refuse_product();
   const std::int64_t each = 16 + 2 * bytes_of(a->type);

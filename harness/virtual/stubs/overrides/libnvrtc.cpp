@@ -7,42 +7,75 @@
 #include <new>
 #include <string>
 
+#include "harness/virtual/device/handles.h"
+
 namespace {
 constexpr char binary[] = "tidemark virtual kernel";
+enum Status { success = 0, invalid_input = 3, invalid_program = 4 };  // nvrtcResult
+
 struct Program {
   std::string source, expression;
 };
+bool made(const Program* program) { return tidemark::device::handles<Program>().has(program); }
+
+/// Writes what `answer` returns to `to`.
+template <class T, class Answer>
+int give(const Program* program, T* to, Answer answer) {
+  if (!made(program)) return invalid_program;
+  if (!to) return invalid_input;
+  *to = answer();
+  return success;
+}
+int give_binary(const Program* program, char* to) {
+  if (!made(program)) return invalid_program;
+  if (!to) return invalid_input;
+  std::memcpy(to, binary, sizeof binary);
+  return success;
+}
 [[gnu::constructor]] void switch_kernel_cache_off() { setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1); }
 }  // namespace
 
 STUB(int, nvrtcVersion)(int* major, int* minor) {
-  return *major = CUDART_VERSION / 1000, *minor = CUDART_VERSION % 1000 / 10, 0;
+  if (!major || !minor) return invalid_input;
+  return *major = CUDART_VERSION / 1000, *minor = CUDART_VERSION % 1000 / 10, success;
 }
 STUB(const char*, nvrtcGetErrorString)(int status) {
-  return status == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
+  return status == success ? "NVRTC_SUCCESS" : "NVRTC_ERROR";
 }
 STUB(int, nvrtcCreateProgram)
 (Program** program, const char* source, const char*, int, const char* const*, const char* const*) {
-  *program = new Program{source, ""};
-  return 0;
+  if (!program || !source) return invalid_input;
+  *program = tidemark::device::handles<Program>().make({source, ""});
+  return success;
 }
 STUB(int, nvrtcDestroyProgram)(Program** program) {
-  delete *program;
+  if (!program || !tidemark::device::handles<Program>().destroy(*program)) return invalid_program;
   *program = nullptr;
-  return 0;
+  return success;
 }
 STUB(int, nvrtcAddNameExpression)(Program* program, const char* expression) {
+  if (!made(program)) return invalid_program;
+  if (!expression) return invalid_input;
   program->expression = expression;
-  return 0;
+  return success;
 }
-STUB(int, nvrtcCompileProgram)(Program*, int, const char* const*) { return 0; }
+STUB(int, nvrtcCompileProgram)(Program* program, int, const char* const*) {
+  return made(program) ? success : invalid_program;
+}
 STUB(int, nvrtcGetLoweredName)(Program* program, const char*, const char** name) {
-  *name = program->expression.c_str();
-  return 0;
+  return give(program, name, [&] { return program->expression.c_str(); });
 }
-STUB(int, nvrtcGetCUBINSize)(Program*, size_t* size) { return *size = sizeof binary, 0; }
-STUB(int, nvrtcGetCUBIN)(Program*, char* out) { return std::memcpy(out, binary, sizeof binary), 0; }
-STUB(int, nvrtcGetPTXSize)(Program*, size_t* size) { return *size = sizeof binary, 0; }
-STUB(int, nvrtcGetPTX)(Program*, char* out) { return std::memcpy(out, binary, sizeof binary), 0; }
-STUB(int, nvrtcGetProgramLogSize)(Program*, size_t* size) { return *size = 1, 0; }
-STUB(int, nvrtcGetProgramLog)(Program*, char* out) { return *out = 0, 0; }
+STUB(int, nvrtcGetCUBINSize)(Program* program, size_t* size) {
+  return give(program, size, [] { return sizeof binary; });
+}
+STUB(int, nvrtcGetCUBIN)(Program* program, char* out) { return give_binary(program, out); }
+STUB(int, nvrtcGetPTXSize)(Program* program, size_t* size) {
+  return give(program, size, [] { return sizeof binary; });
+}
+STUB(int, nvrtcGetPTX)(Program* program, char* out) { return give_binary(program, out); }
+STUB(int, nvrtcGetProgramLogSize)(Program* program, size_t* size) {
+  return give(program, size, [] { return size_t{1}; });
+}
+STUB(int, nvrtcGetProgramLog)(Program* program, char* out) {
+  return give(program, out, [] { return '\0'; });
+}
