@@ -76,3 +76,49 @@ block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     result.check("features soap.py:2" in result.err and "optimizer" not in result.err[result.err.index("alive at"):], "lines of the program's own folder")
     _, lines = alive(result, "other")
     result.check(" noted <string>:" in lines and "__torch_function__" not in lines, lines)
+
+
+def test_first_use_within_a_forward():
+    """CUDA starts in a module's forward: what is allocated first has the kind, the phase and the module of what comes after it."""
+    result = python("""
+from torch import nn
+class Inner(nn.Module):
+    def forward(self, x, w):
+        return (x * w).relu()
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.inner = nn.Parameter(torch.ones(1 << 20)), Inner()
+    def forward(self, x):
+        with torch.profiler.record_function("moved"):
+            w = self.w.cuda()
+        return self.inner(x.cuda(), w)
+net = Outer()
+kept = [net(torch.ones(1 << 20)) for _ in range(2)]
+""", "--report", FOLDER / "within").ends(0)
+    bytes_, lines = alive(result, "activations")
+    result.check(bytes_ == 6 * 4 * MIB and "other" not in result.err, "x * w is freed at once, so each forward has w, x and the result")
+    result.check(f"{2 * 4 * MIB:,} in 2 blocks, Outer, forward" in lines, "both copies of w are the outer module's")
+
+
+def test_unsharded_gradients():
+    """Whole gradients that FSDP2 accumulates in fp32 while the program does not synchronise them."""
+    result = python("""
+import os
+import torch.distributed as dist
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+net = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024, bias=False) for _ in range(3)]).cuda()
+for layer in net:
+    fully_shard(layer, mp_policy=policy)
+fully_shard(net, mp_policy=policy)
+net.set_requires_gradient_sync(False)
+for _ in range(2):
+    net(torch.ones(8, 1024, device="cuda")).sum().backward()
+block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+""", "--ranks", 2, "--report", FOLDER / "unsharded").ends(0)
+    bytes_, _ = alive(result, "gradients")
+    result.check(bytes_ == 3 * 4 * MIB, "three gradients in fp32")
+    result.check("that outlive the backward, before an optimizer's step: 0 of" in result.err or "outlive the backward" not in result.err, "and no buffers that outlive the backward")

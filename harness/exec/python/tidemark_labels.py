@@ -92,6 +92,7 @@ class Labels:
         self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules, libraries))
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.has_optimizer = False
+        self.sharded = weakref.WeakSet()  # modules with a group of parameters of FSDP2
         self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids, and how many have gradients
         self.runs = threading.local()  # root: the outermost module of this thread, weakly; forward: it is a forward of its own
         self.in_vain = weakref.WeakKeyDictionary()  # a root -> how often it was searched for a module that was not in it
@@ -223,6 +224,8 @@ class Labels:
         of_shared = shared(root)
         for path, module in root.named_modules():
             self.modules.add(module, of_shared.get(id(module), plain(path)).encode())
+            if hasattr(type(module), "_get_fsdp_state"):
+                self.sharded.add(module)
         for kind, named in ((b"parameters", root.named_parameters()), (b"buffers", root.named_buffers())):
             tensors = dict(named)
             self.label(kind, [plain(name).encode() for name in tensors], list(tensors.values()))
@@ -267,6 +270,19 @@ class Labels:
         """Gradients that are not autograd's own work (FSDP's, of a reduction), of a program whose optimizer is not PyTorch's."""
         if not self.has_optimizer:
             self.label_gradients()
+        if self.sharded:
+            self.label_unsharded()
+
+    def label_unsharded(self):
+        """Gradients of whole parameters that FSDP2 keeps from one backward to the next, where a program does not synchronise them."""
+        names, values = [], []
+        for module in list(self.sharded):
+            state = module._get_fsdp_state()
+            for group in getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]:  # a list since torch 2.12
+                for parameter in group.fsdp_params if group else ():
+                    names.append(self.name(parameter.sharded_param))
+                    values.append(parameter.unsharded_accumulated_grad)
+        self.label(b"gradients", names, values)
 
     def label_gradients(self):
         """Those of all parameters that have a name; also at the end of the program, which may have made them itself since the last step."""

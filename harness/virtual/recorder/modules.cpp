@@ -66,4 +66,6 @@ void leave_module() {
 
 std::size_t modules_that_run() { return running.size(); }
 
+void resume_module() { tell(); }
+
 }  // namespace tidemark::recorder

@@ -17,5 +17,7 @@ void enter_module(std::string_view path);
 /// The innermost one ends; nothing if none runs.
 void leave_module();
 std::size_t modules_that_run();
+/// A record has begun while modules run on this thread: what is allocated from now on is theirs.
+void resume_module();
 
 }  // namespace tidemark::recorder

@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/operators/gathers.h"
 #include "harness/virtual/recorder/backward.h"
+#include "harness/virtual/recorder/modules.h"
 #include "harness/virtual/recorder/process_file.h"
 #include "harness/virtual/recorder/recording.h"
 
@@ -17,6 +22,8 @@ namespace tidemark::recorder {
 namespace {
 
 std::atomic<State*> current{nullptr};  // never deleted: another thread may be in it
+std::vector<std::string>
+    open_before;  // phases that began before the record did; Python's lock held
 thread_local std::string last_error;
 
 void follow_workspaces() {
@@ -52,7 +59,10 @@ EXPORTED int tidemark_record_begin(const char* path, int history) {
   static std::once_flag once;
   std::call_once(once, [] { pthread_atfork(nullptr, nullptr, in_child); });
   try {
-    current = new State(path, static_cast<History>(history));
+    auto* const state = new State(path, static_cast<History>(history));
+    for (const std::string& name : std::exchange(open_before, {})) state->phase(name);
+    current = state;
+    resume_module();
     begin_process_file(path);
     return 0;
   } catch (const std::exception& error) {
@@ -149,14 +159,21 @@ EXPORTED void tidemark_record_label(const void* address, const char* kind, const
 
 EXPORTED int64_t tidemark_record_phase(const char* name) {
   State* state = recording();
-  if (state == nullptr) return 0;
+  if (state == nullptr) {
+    open_before.emplace_back(name);
+    return 0;
+  }
   const std::lock_guard lock(state->mutex);
   return state->phase(name);
 }
 
 EXPORTED void tidemark_record_phase_end(const char* name) {
   State* state = recording();
-  if (state == nullptr) return;
+  if (state == nullptr) {
+    const auto innermost = std::find(open_before.rbegin(), open_before.rend(), name);
+    if (innermost != open_before.rend()) open_before.erase(std::next(innermost).base());
+    return;
+  }
   const std::lock_guard lock(state->mutex);
   state->phase_end(name);
 }
