@@ -1,6 +1,7 @@
 """For scripts that run programs under `tidemark exec`: the executable, and Python environments that are made once and kept."""
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 # What torch imports of other packages. NVIDIA's are left out: the platform stands in place of all their libraries.
 WITH_TORCH = ["filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy"]
 
-VERSIONS = ["2.15.0", "2.14.1", "2.11.0", "2.8.0", "2.6.0", "2.4.1"]  # of torch, that tidemark exec is tried with
+# The last release of each minor version of torch that tidemark exec is tried with, the newest first.
+VERSIONS = ["2.15.0", "2.14.1", "2.13.0", "2.12.1", "2.11.0", "2.10.0", "2.9.1", "2.8.0", "2.7.1", "2.6.0", "2.5.1", "2.4.1"]
 
 ROOT = Path(__file__).resolve().parent.parent
 TIDEMARK = os.environ.get("TIDEMARK_BIN", str(ROOT / "build" / os.environ.get("TIDEMARK_PRESET", "dev") / "tidemark"))
@@ -41,15 +43,19 @@ def run(*command, **environment):
         raise NoEnvironment(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
 
 
+def pip_of(python):
+    """The words that install into an environment; TIDEMARK_PYTHON (python3) has pip."""
+    return [os.environ.get("TIDEMARK_PYTHON", "python3"), "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
+
+
 def environment(folder: Path, torch: str, then=None) -> Path:
     """The Python of an environment in this folder with this torch, made where it is not there. `then` is called with it and the
     words of its pip before it counts as ready. TIDEMARK_PYTHON (python3) makes it."""
     python = folder / "bin" / "python"
+    pip = pip_of(python)
     if not (folder / "ready").exists():
         print(f"bringing torch {torch} into {folder.name}", file=sys.stderr, flush=True)
-        base = os.environ.get("TIDEMARK_PYTHON", "python3")
-        pip = [base, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
-        run(base, "-m", "venv", "--without-pip", folder)
+        run(pip[0], "-m", "venv", "--without-pip", folder)
         run(*pip, "--no-deps", f"torch==={torch}")  # not "+cpu"
         run(*pip, *WITH_TORCH)
         if then:
@@ -67,6 +73,15 @@ def cuda_headers(python, pip):
         run(*pip, "--no-deps", f"nvidia-cuda-runtime-cu12=={major}.{minor}.*")
 
 
+def compiled_parts(python, pip):
+    """Triton, as this torch asks for it, and the 8-bit optimizers of bitsandbytes."""
+    metadata = next(python.parent.parent.glob("lib/python*/site-packages/torch-*.dist-info")) / "METADATA"
+    triton = next((re.match(r"Requires-Dist: (triton)\s*\(?([^;)]*)", line) for line in metadata.read_text().splitlines() if line.startswith("Requires-Dist: triton")), None)
+    for package in [triton[1] + triton[2].strip()] if triton else [], ["bitsandbytes"]:
+        if package:
+            run(*pip, "--no-deps", *package)
+
+
 def facts(python):
     code = ("import importlib.machinery as m, json, os, platform\nsaid = {}\n"
             "exec(open(os.path.join(m.PathFinder.find_spec('torch').submodule_search_locations[0], 'version.py')).read(), said)\n"
@@ -78,9 +93,16 @@ def wheels() -> Path:
     return Path(os.environ.get("TIDEMARK_WHEELS", "tidemark-wheels")).absolute()
 
 
-def wheel(version: str) -> Path:
-    """The Python of an environment with this torch and what the platform needs beside it, in TIDEMARK_WHEELS (tidemark-wheels)."""
-    return environment(wheels() / version, version, cuda_headers)
+def wheel(version: str, compiled: bool = False) -> Path:
+    """The Python of an environment with this torch and what the platform needs beside it, in TIDEMARK_WHEELS (tidemark-wheels). With `compiled` also
+    Triton and bitsandbytes."""
+    python = environment(wheels() / version, version, cuda_headers)
+    ready = wheels() / version / "compiled"
+    if compiled and not ready.exists():
+        print(f"bringing Triton and bitsandbytes for torch {version}", file=sys.stderr, flush=True)
+        compiled_parts(python, pip_of(python))
+        ready.touch()
+    return python
 
 
 def beside(package: str) -> Path:

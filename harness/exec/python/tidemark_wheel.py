@@ -7,6 +7,8 @@ import os
 import re
 import sys
 
+import tidemark_releases
+
 OLDEST, MAJORS = (2, 4), ("12", "13")  # of torch and of CUDA
 
 
@@ -36,8 +38,8 @@ def release(version):
 
 def problem(version, cuda):
     """The reason why a torch cannot be used, or None."""
-    own = built()
-    wanted = f"install torch {own['torch'].split('+')[0]}, the wheel of CUDA {own['cuda']}"
+    own, tried = built(), tidemark_releases.span(tidemark_releases.outcomes())
+    wanted = f"install torch {tried}, a wheel of CUDA {' or '.join(MAJORS)} ({own['torch'].split('+')[0]} of CUDA {own['cuda']} needs no preparation)"
     if not version:
         return "has no torch: " + wanted
     if not cuda:
@@ -72,6 +74,8 @@ def check():
     wrong = problem(version, cuda)
     if wrong:
         return {"problem": wrong}
+    if line := tidemark_releases.untried(version):
+        print("tidemark: " + line, file=sys.stderr)
     try:
         return libraries_for(folder, version, cuda)
     except Exception as error:
