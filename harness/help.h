@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cctype>
+#include <cstdlib>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -66,6 +67,18 @@ inline CLI::Option* with_twin(CLI::Option* option) {
   std::string twin = "TIDEMARK_" + option->get_lnames().front();
   for (char& c : twin) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
   return option->envname(twin);
+}
+
+/// Takes over what variables say of options that the line does not give. CLI11 does so itself, but
+/// from 2.2 on it passes over a value that is not valid. Throws CLI::ParseError.
+inline void take_variables(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_envname().empty() || option->count() > 0) continue;
+    const char* value = std::getenv(option->get_envname().c_str());
+    if (value == nullptr || *value == 0) continue;
+    option->add_result(value);
+    option->run_callback();
+  }
 }
 
 /// Puts the options of these names into a group of the help.

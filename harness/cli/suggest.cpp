@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "harness/errors.h"
+#include "harness/help.h"
 
 namespace tidemark {
 namespace {
@@ -64,6 +65,11 @@ std::string nearest(const std::string& word, const std::vector<std::string>& nam
 int parse_line(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
+    for (CLI::App* one = &app; one != nullptr;) {
+      take_variables(*one);
+      const auto chosen = one->get_subcommands();
+      one = chosen.empty() ? nullptr : chosen.front();
+    }
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {

@@ -61,6 +61,21 @@ def test_folders():
     python(program, TIDEMARK_SCHEDULE="nosuch").refuses("--schedule")
 
 
+def test_variables():
+    """A flag's variable refuses what the flag refuses, in the same words: of every flag that has one."""
+    flags = sorted(set(re.findall(r"^  (--[a-z-]+)", Said("--help").out, re.M)) - {"--help", "--out", "--force"})
+    refused = []
+    for flag in flags:
+        for value in "nosuch", "-1", "1e99":
+            by_flag = Said(f"{flag}={value}", "--", "true")
+            if by_flag.code != 2:
+                continue
+            refused.append(flag)
+            by_variable = Said("--", "true", **{"TIDEMARK_" + flag[2:].upper().replace("-", "_"): value})
+            by_variable.check(by_variable.code == 2 and by_variable.err.endswith(by_flag.err), f"as {flag}={value}: {by_flag.err}")
+    assert {"--schedule", "--mode", "--timeout", "--races", "--color"} <= set(refused), refused
+
+
 def test_causes():
     """The file for the cause of a run without a result: what exec refuses, what a process of the program refuses, and which process failed first; nothing after a good end."""
     def cause(number, *words, **more):

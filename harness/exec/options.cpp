@@ -132,6 +132,7 @@ int parse(int argc, char** argv, ExecOptions& exec) {
       with_twin(one);
   try {
     app.parse(argc - 1, argv + 1);
+    take_variables(app);
   } catch (const CLI::Success& success) {
     app.exit(success);
     return 0;
