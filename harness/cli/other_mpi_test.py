@@ -42,7 +42,9 @@ def test_ranks_of_two_installations():
         Path(name).write_bytes(program.replace(own, other))
         Path(name).chmod(0o755)
     words = RUN.split()
-    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", BINARY, *words, ":", "-n", "1", "./tidemark", *words],
+    # A shell chooses the program: mpiexec of Open MPI 5.0.7 (Debian 13) dies of signal 11 when it is given two.
+    chooses = 'case $OMPI_COMM_WORLD_RANK in 0) exec "$0" "$@" ;; *) exec ./tidemark "$@" ;; esac'
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", "sh", "-c", chooses, BINARY, *words],
                           env=environment(LD_LIBRARY_PATH=os.pathsep.join([str(here / "virtual"), os.environ.get("LD_LIBRARY_PATH", "")])),
                           capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 3, done.stderr
