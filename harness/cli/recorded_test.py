@@ -102,12 +102,13 @@ def platform():
                    "LD_PRELOAD": ":".join(sorted(map(str, (Path(BINARY).resolve().parent / "virtual").glob("*.so.*"))))}
     version = run(sys.executable, "-c", "import torch; print(torch.__version__)", env=environment)
     if version.returncode != 0:
-        pytest.skip(f"{sys.executable} ({sys.version.split()[0]}) cannot import torch from {SITE}, which is built for Python 3.11: "
+        pytest.fail(f"{sys.executable} ({sys.version.split()[0]}) cannot import torch from {SITE}, which is built for Python 3.11: "
                     + version.stderr.strip().splitlines()[-1])
     print(f"torch {version.stdout.strip()}, Python {sys.version.split()[0]}")
     return environment
 
 
+# night: replays forty programs; measured_replay replays recordings by day
 def test_random_programs(tmp_path):
     """Snapshots of programs that run on the platform (reports/snapshot/testing/random_program.py) are replayed: all segments and addresses. In
     one with PyTorch's default stacks, `snapshot show` names the lines of the program and the nodes of autograd."""
@@ -179,6 +180,7 @@ def test_ranks(tmp_path):
 LATE = ("--schedule", "lagging")
 
 
+# night: trains with the programs of all recordings; measured_step has two of them by day
 def test_programs(tmp_path):
     """record.py, run by tidemark exec, makes the events and peaks of the recordings in h100-80g, of one GPU and of two ranks with NCCL."""
     on_h100(platform(), *LATE, "--", sys.executable, FOLDER / "record.py", "--out", tmp_path, "--jobs", 2, *PROGRAMS)

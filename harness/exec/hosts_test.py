@@ -8,6 +8,7 @@ import time
 
 import pytest
 from testing import hosts
+from testing.lacks import lacks
 from testing.said import FOLDER, HERE, SITE, TIDEMARK
 
 MPIRUN = os.environ.get("MPIEXEC", "mpirun")
@@ -57,6 +58,7 @@ def peaks(*names):
     return by_rank
 
 
+# night: a second host differs from a second process in what exec_hosts_interface holds by day
 def test_torchrun(two):
     """Peaks, losses and parameters are those of one host, to the byte and to the bit."""
     alone = hosts.ends([torchrun(two[0], 1, 4, 0, "one", HERE / "shard.py")])
@@ -73,6 +75,7 @@ def lost(two, other, seconds):
     return f" of host {two[other].name} ({two[other].address('data')} port ", f" has not answered host {two[1 - other].name} ({two[1 - other].address('data')}) for {seconds} s"
 
 
+# night: waits for the time-out of a cable that is cut
 def test_cable(two):
     """A cable that is cut in the middle is said on both hosts; one that comes back in time is not."""
     both = ranks(two, ["-c", REDUCING], "--timeout", 16)
@@ -93,6 +96,7 @@ def test_cable(two):
             check(one.returncode in (1, 134) and text in one.err, f"no {text!r} on host {rank}", both)
 
 
+# night: waits for the time-out of packets that are dropped
 def test_firewall(two):
     """Answers of the first host are dropped: the second says so, the first that the second has not come, and where it is awaited."""
     two[0].ip("route", "add", "blackhole", two[1].address("data") + "/32")
@@ -121,10 +125,11 @@ def test_interface(two):
     check(inside[0].returncode == 0 and inside[0].out.count("passed") == 2, "ranks of one host", inside)
 
 
+# night: two runs of a scenario over two hosts
 def test_mpirun(two):
     """mpirun over both hosts: the report of a run on one."""
     if not shutil.which(MPIRUN):
-        pytest.skip("there is no mpirun")
+        lacks("mpirun (package openmpi-bin)")
     agent = FOLDER / "agent"  # in the place of ssh
     agent.write_text("#!/bin/sh\ncase $1 in\n" + "".join(
         f"{host.address('control')}) target={host.keeper.pid};;\n" for host in two) + "esac\nshift\nexec nsenter --target $target --net --uts --ipc sh -c \"$*\"\n")

@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from testing.lacks import lacks
 from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, free_port
 
 PROGRAM = (sys.executable, str(HERE / "launched.py"))
@@ -104,7 +105,7 @@ def test_mpirun():
 
 def test_mpich():
     if not shutil.which("mpiexec.mpich"):
-        pytest.skip("there is no mpiexec.mpich (package mpich)")
+        lacks("mpiexec.mpich (package mpich)")
     launch(["mpiexec.mpich", "-n", "2"], FOLDER / "job")
 
 
@@ -123,6 +124,7 @@ def test_srun():
         check(task.out == "1\n", "one process alone", task.out)
 
 
+# night: repeats exec_job_mpirun under another launcher
 def test_torchrun():
     """torchrun starts tidemark exec (--no-python), and not the other way round."""
     folder = FOLDER / "job"
@@ -157,6 +159,7 @@ def test_order():
     check([len(trial["program"]["ranks"]) for trial in json.loads((folder / "report.json").read_text())["trials"]] == [2, 2], "both ranks under both")
 
 
+# night: ends at random moments; exec_job_killed has one of each kind by day
 def test_kills():
     """A program alone, that says every allocation that it has made. Killed at moments drawn at random, by itself or tidemark with it, it has a
     report of exactly what it had allocated: all that it has said, and at most the allocation that it was in."""

@@ -7,12 +7,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from testing.lacks import lacks
 from testing.said import FOLDER, HERE, SITE, Said
 
 TRITON = Path(SITE).parent / "triton"
 HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
-pytestmark = pytest.mark.skipif(not TRITON.exists() or not HEADER.exists() or not (shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")),
-                                reason=f"Triton needs .deps/triton (ci/setup triton), a C compiler and {HEADER}")
 KERNEL = """
 import torch, triton, triton.language as tl
 from triton.language.extra import libdevice
@@ -29,6 +28,14 @@ def by_round(x, BLOCK: tl.constexpr):
     tl.store(x + tl.arange(0, BLOCK), libdevice.round(tl.load(x + tl.arange(0, BLOCK))))
 x, out = torch.arange(64.0, device="cuda"), torch.zeros(64, device="cuda")
 """
+
+
+@pytest.fixture(autouse=True)
+def what_it_compiles_with():
+    for there, what in ((TRITON.exists(), str(TRITON)), (HEADER.exists(), f"{HEADER} (package python3-dev)"),
+                        (any(map(shutil.which, ("cc", "gcc", "clang"))), "C compiler (package build-essential)")):
+        if not there:
+            lacks(what)
 
 
 def program(text, *flags):

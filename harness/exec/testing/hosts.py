@@ -1,5 +1,5 @@
 """Two hosts on one machine: network namespaces with names of their own, and two cables (veth pairs) between them. `control` is for the
-launcher, `data` for NCCL. Needs iproute2, and root or user namespaces; a test is skipped where they are not there."""
+launcher, `data` for NCCL. Needs iproute2, and root or user namespaces; a test is skipped where they are refused."""
 import os
 import shutil
 import subprocess
@@ -7,13 +7,14 @@ import sys
 import time
 
 import pytest
+from testing.lacks import lacks
 
 
 def may_make_hosts():
     """Begins pytest again in a user namespace where it is not root; skips the test where it must not make hosts either way."""
     for tool, package in ("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux"):
         if not shutil.which(tool):
-            pytest.skip(f"there is no {tool} (package {package}) to make two hosts with")
+            lacks(f"{tool} (package {package})")
     for more in [], ["--user", "--map-root-user"]:
         tried = subprocess.run(["unshare", *more, "--net", "--uts", "--ipc", "ip", "link", "add", "type", "veth"], capture_output=True, text=True, check=False)
         if tried.returncode == 0:
