@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "harness/run/runner.h"
+#include "harness/testing/part.h"
 
 namespace tidemark::testing {
 
