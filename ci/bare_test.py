@@ -72,8 +72,8 @@ def test_run(tmp_path):
     (tmp_path / "ci").mkdir()
     (tmp_path / ".ci").mkdir()
     shutil.copy(CI.parent / ".ci" / "run", tmp_path / ".ci" / "run")
-    executable(tmp_path / "ci" / "test", "#!/bin/bash\necho on this machine; exit 5\n")
+    executable(tmp_path / "ci" / "test", "#!/bin/bash\n[ \"$*\" = --third ] && echo on this machine; exit 5\n")
     for code, ends in ((0, 0), (8, 8), (3, 3), (77, 5)):
-        executable(tmp_path / "ci" / "bare", f"#!/bin/bash\n[ \"$*\" = 'bookworm ./ci/test' ] && exit {code}\n")
+        executable(tmp_path / "ci" / "bare", f"#!/bin/bash\n[ \"$*\" = 'bookworm ./ci/test --third' ] && exit {code}\n")
         done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == ends and bool(done.stdout) == bool(done.stderr) == (code == 77), f"bare: {code}, .ci/run: {done}"

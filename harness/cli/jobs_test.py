@@ -28,6 +28,7 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
 
 
+# night: the same suite twice, once as jobs
 def test_the_report_is_that_of_one_process():
     wanted = ("--numbers", "--events", "--out")
     for folder, more in (("alone", ()), ("jobs", ("--executor", "local", "--executor-option", "timeout_min=5"))):
@@ -64,6 +65,7 @@ def test_a_job_that_dies_is_named():
     assert re.search(r"job \d+ \(fsdp_prefetch/smoke/r2/math/calibrated\): COMPLETED, exit code -9", output), output
 
 
+# night: waits for jobs that are interrupted
 def test_an_interrupted_run_keeps_what_has_ended():
     running = start("--out", "stopped")
     for _ in range(3000):

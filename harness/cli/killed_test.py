@@ -58,6 +58,7 @@ def counts(folder):
                                       if not verdict["name"].startswith("bracket/")) for trial in read(folder)["trials"] if not trial.get("not_run")}
 
 
+# night: ends runs at random moments; unfinished_test has one of each kind by day
 def test_ends():
     """The report has exactly the trials that were finished, however and whenever a run ends."""
     begun = time.monotonic()
@@ -107,6 +108,7 @@ def check(folder, whole):
     assert (again.returncode, again.stdout) == (0, done.stdout), "as any other report"
 
 
+# night: runs a suite three times
 def test_resumed():
     """What was finished is taken over as it is, and the whole is what a run without an end gives."""
     assert start("own", "whole").wait(120) == 0

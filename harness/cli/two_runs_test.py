@@ -49,6 +49,7 @@ def differences(first, second):
     return different
 
 
+# night: a suite twice; device_determinism_test and cli_test hold one trial by day
 def test_two_runs():
     fixed_layout = ["setarch", "-R"]
     if subprocess.run(fixed_layout + ["true"], stderr=subprocess.DEVNULL).returncode != 0:

@@ -118,6 +118,7 @@ def test_absent():
     result.check(result.out == f"rest {rest}\n" * 2, f"{rest} bytes at rest")
 
 
+# night: repeats exec_absent with stages that start one after the other
 def test_pipeline():
     """Stages learn their shapes from the stages before them, also where their ranks run one after the other."""
     stages, ranks, peaks_by_name = HERE / "stages.py", 3, {}
@@ -156,6 +157,7 @@ def peaks(name, *words):
     return result, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["trials"][0]["program"]["ranks"] for device in rank["devices"]]
 
 
+# night: three programs in six runs of mode math and known; exec_unknown and exec_tuned hold the rules of known by day
 def test_known():
     """The peaks of mode known are those of math, whatever it computes of a program: all of it, or next to nothing."""
     scaler, shard = HERE / "scaler.py", HERE / "shard.py"

@@ -52,6 +52,7 @@ def test_long():
     ends_as_it_begins("plain", "--races", "on")
 
 
+# night: hundreds of steps of each kind of program; exec_long holds one kind by day
 def test_long_kinds():
     for kind in "no optimizer", "checkpoints", "sizes", "leak":
         ends_as_it_begins(kind)

@@ -8,6 +8,7 @@ from pathlib import Path
 from testing.said import CHANGED, FOLDER, MIB, Said, TIDEMARK, TRAIN, exec_peaks, fit, script
 
 
+# night: runs every value to compare it with the search; fit_search_test holds the search by day
 def test_brute():
     """The answer for two GPUs is what running every value at their capacities gives."""
     train, count = script("train.py", TRAIN), 5
@@ -32,6 +33,7 @@ def test_brute():
     result.check(len(result.record["runs"]) < 2 * count, "fewer runs than by force")
 
 
+# night: a search in four dimensions; python_fit and fit_ranks search one by day
 def test_grid():
     """Lists are a grid, of words, environment variables and keys of files; a file with prices names the cheapest."""
     train = script("grid.py", "import json, os, sys, tomllib, torch\nwith open(sys.argv[1], 'rb') as file: config = tomllib.load(file)\n"
@@ -126,6 +128,7 @@ for step in range(1):
 """
 
 
+# night: runs every value of a program that fragments
 def test_edge():
     """Where fragmentation decides, the answer is what running every value at the GPU's size gives; a value that does not fit below one that does is passed over."""
     program, count = script("fragments.py", FRAGMENTS), 11
@@ -167,6 +170,7 @@ BY_HAND = {"allocator: expandable_segments": "expandable", "allocator: max_split
 SETTINGS = {"expandable": "expandable_segments:True", "split": "max_split_size_mb:128"}
 
 
+# night: runs the program once for each change and each pair
 def test_advise():
     """Each change, and the best together, has the peaks of the program with that change made by hand; one that the program cannot take is named."""
     program = script("changed.py", CHANGED)

@@ -14,6 +14,7 @@ import ctypes
 import importlib.machinery
 import os
 import runpy
+import resource
 import select
 import signal
 import socket
@@ -29,7 +30,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 LONGEST = 15  # seconds between asking processes to end and killing them
 
 # Variables that differ between runs and are read after the import of torch.
-OF_A_RUN = {"TIDEMARK_MODE", "TIDEMARK_SCHEDULE", "TIDEMARK_SIZES", "TIDEMARK_DEVICES", "TIDEMARK_TIMEOUT", "TIDEMARK_EXEC", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_GPU", tidemark_settings.VARIABLE, "TIDEMARK_NCCL_ALONE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL"}
+OF_A_RUN = {"TIDEMARK_MODE", "TIDEMARK_SCHEDULE", "TIDEMARK_SIZES", "TIDEMARK_DEVICES", "TIDEMARK_TIMEOUT", "TIDEMARK_EXEC", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_GPU", tidemark_settings.VARIABLE, "TIDEMARK_NCCL_ALONE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL", "TEST_COST_FILE"}
 
 
 class Copy(BaseException):
@@ -193,6 +194,8 @@ class Programs:
             return
         status, _, _, _ = run({"the program": lambda: self.become(files, environment, words, program)}, connection)
         kind, number = ("signal", os.WTERMSIG(status)) if os.WIFSIGNALED(status) else ("code", os.WEXITSTATUS(status))
+        if file := environment.get("TEST_COST_FILE"):  # of a test (harness/testing/one_test.cpp)
+            add_cost(file)
         with contextlib.suppress(OSError):
             connection.sendall(f"{kind} {number}\n".encode())
 
@@ -211,6 +214,13 @@ class Programs:
                 pass
         sys.modules["tidemark_exec"].begin_in_copy(self.torch)
         program()
+
+
+def add_cost(file):
+    """Appends the CPU seconds of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    with contextlib.suppress(OSError), open(file, "a", encoding="ascii") as costs:
+        costs.write(f"{sum(one.ru_utime + one.ru_stime for one in used):.3f}\n")
 
 
 def environment_given():

@@ -2,6 +2,7 @@
 (../python/tidemark_server.py), where it may be one. It ends with `stop`, or with the ctest that has started it."""
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -45,6 +46,10 @@ def watch(folder, starter):
     finally:
         server.terminate()
         server.wait()
+        if costs := os.environ.get("TEST_COSTS"):  # its copies write their own
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            with open(Path(costs) / "exec_server", "a", encoding="ascii") as file:
+                file.write(f"{used.ru_utime + used.ru_stime:.3f}\n")
 
 
 def start(folder):

@@ -115,6 +115,7 @@ def viz():
     return module
 
 
+# night: PyTorch's viewer on a run; viz_test reads what is made up by day
 def test_run(viz, tmp_path):
     """The snapshots that a run leaves behind: PyTorch's reader loads them, and they say what report.json says."""
     folder = tmp_path / "run"
