@@ -179,6 +179,7 @@ void attack_plan(const Scenario& scenario, const Trial& trial, const Variant& va
   }
 }
 
+// holds: cases/README.md, Predictions of memory
 TEST_P(Forms, HaveSymbolsThatAreExplained) {
   std::set<std::string> explained{"unsplit"}, used{"unsplit"};  // of every account
   for (const auto& symbol : scenario().symbols) {

@@ -8,6 +8,7 @@ def git(folder, *words):
     subprocess.run(["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True)
 
 
+# holds: cases/README.md, Against released code
 def test_rows(tmp_path, upstream, monkeypatch):
     monkeypatch.delenv("TIDEMARK_NANOTRON", raising=False)
     code, output = upstream("tp_buffer_reuse", "--with", sys.executable, "--rows", "the change, small, 2 ranks")

@@ -127,6 +127,7 @@ def slows(calls):
     assert outcome.seconds > 2 * len(calls), f"slow: it was: {outcome}"
 
 
+# holds: harness/README.md, Faults on demand
 def test_fault(folder):
     Outcome.root, begin = folder, time.monotonic()
     with ThreadPoolExecutor(3) as pool:

@@ -71,6 +71,7 @@ class Files : public testing::Test {
   ScratchFolder folder_;
 };
 
+// holds: reports/README.md, Commands
 TEST_F(Files, CompareTakesFoldersAndFiles) {
   const std::string base = folder_ / "base", worse = folder_ / "worse";
   Result same = run({"compare", base, base + "/report.json"});

@@ -72,6 +72,7 @@ def test_runs():
     holds(ROOT / "reports/measured")
 
 
+# holds: reports/measured/README.md, Recordings of tidemark's own runs
 def test_changed_recording(capsys):
     """A recording is held, and a changed one fails."""
     passes("run", "fsdp_prefetch/stash/smoke", "--ranks", 2, "--steps", 2, "--mode", "shapes", "--schedule", "lagging",

@@ -45,6 +45,7 @@ def get(address):
         return error.code, "", error.headers
 
 
+# holds: reports/README.md, open
 def test_a_report():
     with served("report") as lines:
         assert [name for name, _ in lines] == ["report.html", "rank 0.trace.json.gz", "rank0.pickle", "trace/a/b.json"]

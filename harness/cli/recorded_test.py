@@ -33,6 +33,7 @@ def run(*words, **more):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
 
 
+# holds: README.md, Against real GPUs
 def test_replay():
     """Every recording is replayed: the same segments, and every allocation where one segment layout explains it."""
     assert len(RECORDINGS) == 17
@@ -49,6 +50,7 @@ def test_replay():
     print(f"{len(RECORDINGS)} recordings, {events} segment events")
 
 
+# holds: reports/measured/README.md, Your own GPU
 def test_bad_input(tmp_path):
     recording = next(one for one in RECORDINGS if one.name.startswith("linux"))
     with gzip.open(recording) as packed:
@@ -198,6 +200,7 @@ def test_programs(tmp_path):
     print(f"{events} events of {len(PROGRAMS)} programs")
 
 
+# holds: reports/measured/README.md, Memory outside the allocator
 def test_libraries(tmp_path):
     """asked.py on the platform: of each library, as many calls ask for the same bytes as on the GPU of h100-80g/asked.jsonl.xz as are known to."""
     environment = platform()
@@ -233,6 +236,7 @@ def distances(segments, size):
     return sorted((one["address"] - lowest, one[size]) for one in segments)
 
 
+# holds: reports/measured/README.md, Recorded by tidemark on an H100
 def test_step(tmp_path):
     """The programs step.py and from_zero.py, run on the platform, make the events of the recordings, each in its place."""
     recordings = [one for one in RECORDINGS if one.name.split("_")[0] in PLACED]

@@ -73,6 +73,7 @@ Trial trial(const std::string& schedule) {
   return {"side_stream", "", schedule, {}, Mode::shapes, 1, kSteps, 0};
 }
 
+// holds: harness/README.md, On a GPU
 TEST(Rehearsal, CannotPassForHardware) {
   EXPECT_EQ(platform().kind(), "cuda");
   EXPECT_THAT(platform().profile(), StartsWith("rehearsal on the virtual device "));

@@ -69,6 +69,7 @@ def test_long_steps():
     result.check(all(short[part] > calibrated[part] for part in instant), f"lower than of short steps: {short}")
 
 
+# holds: harness/exec/README.md, One answer
 @pytest.mark.parametrize("flags", [[], ["--report"]])
 def test_cycles(flags, tmp_path):
     """Python's collector runs at the same objects however long the host takes: tidemark's part in the process makes none on a clock of its own."""

@@ -81,6 +81,8 @@ WORKSPACE = ("w, x = torch.randn(64, 64, 3, 3, device='cuda', dtype={type}), tor
              "print(torch.cuda.memory_stats()['requested_bytes.all.allocated'] - before - y.numel() * y.element_size())")
 
 
+# holds: harness/virtual/README.md, cuDNN
+# holds: harness/virtual/cudnn/
 def test_workspaces():
     """Bytes that the convolution takes beside its result."""
     def workspace(gpu, type="torch.float32", format="torch.contiguous_format", first=""):

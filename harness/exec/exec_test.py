@@ -47,6 +47,7 @@ def test_alone():
     result.check(os.listdir(FOLDER / "bin") == ["true"], "nothing is written beside the program")
 
 
+# holds: harness/exec/README.md, Exit code
 def test_verdicts():
     # Free segments of 20 and 2 MiB, and 22 MiB wanted of 40: the allocator frees them and tries again.
     python("a = torch.empty(20 << 20, dtype=torch.uint8, device='cuda')\ndel a\nb = torch.empty(22 << 20, dtype=torch.uint8, device='cuda')",
@@ -91,6 +92,7 @@ def test_ranks():
     result.check(result.seconds < 60, "the others are not waited for")
 
 
+# holds: README.md, Have a training script?
 def test_torchrun():
     check_training(Said("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", free_port(), *TRAINING))
 
@@ -103,6 +105,7 @@ def test_fork():
     check_training(Said("--devices", 2, "--", sys.executable, *TRAINING, "fork", free_port()))
 
 
+# holds: harness/exec/README.md, One rank of many
 def test_absent():
     shard = [sys.executable, HERE / "shard.py"]
     reports = {}
@@ -176,6 +179,7 @@ def test_known():
                 result.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
 
 
+# holds: harness/exec/README.md, Values
 def test_unknown():
     big = "x = torch.empty(1 << 20, device='cuda')\n"
     result = python(big + "if (x > 0).any(): print('any')\nprint(x.sum().item(), x[:2])\nprint((x > 0).sum())").ends(
@@ -312,6 +316,8 @@ def other_torch(name, version):
     return f"{folder.parent}:{SITE}"
 
 
+# holds: harness/exec/README.md, PyTorch wheels
+# holds: harness/virtual/README.md, Other wheels
 def test_wheel():
     """Another wheel's libraries are prepared once, by one of two commands at the same time, and give the CPU's numbers."""
     path, cache = other_torch("wheel", "2.11.9+cu130"), FOLDER / "cache"

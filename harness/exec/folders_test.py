@@ -61,6 +61,7 @@ def test_folders():
     python(program, TIDEMARK_SCHEDULE="nosuch").refuses("--schedule")
 
 
+# holds: harness/exec/README.md, Flags
 def test_variables():
     """A flag's variable refuses what the flag refuses, in the same words: of every flag that has one."""
     flags = sorted(set(re.findall(r"^  (--[a-z-]+)", Said("--help").out, re.M)) - {"--help", "--out", "--force"})

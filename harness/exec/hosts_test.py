@@ -107,6 +107,7 @@ def test_firewall(two):
         check(both[0].returncode == 1 and text in both[0].err, f"no {text!r} on the first host", both)
 
 
+# holds: harness/exec/README.md, Several hosts
 def test_interface(two):
     """An interface that is not there is one line on both hosts, whichever of them lacks it; within a host it does no harm."""
     lacks = " has no network interface that its NCCL_SOCKET_IFNAME or NCCL_SOCKET_FAMILY permits"

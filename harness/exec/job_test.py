@@ -99,6 +99,7 @@ def launch(launcher, folder):
     check(figures == (0, [], {0: [MIB + 4096], 1: [2 * MIB + 4096]}) == report_of(out), "both ranks", figures)
 
 
+# holds: harness/exec/README.md, Under mpirun and srun
 def test_mpirun():
     launch(["mpirun", "-n", "2"], FOLDER / "job")
 

@@ -9,6 +9,7 @@ from testing.said import FOLDER, HERE, Said, python
 WARNING = "cuSOLVER's workspaces are modelled"
 
 
+# holds: harness/virtual/README.md, cuFFT
 def test_half():
     """In half precision: transforms of Fourier, which the CPU has in float alone, and numbers that are never 0."""
     result = python("""
@@ -74,6 +75,8 @@ def test_modes():
     result.check("control flow" not in result.err and "_linalg_check_errors" in result.err, "no branch of the program's")
 
 
+# holds: harness/virtual/README.md, cuSOLVER
+# holds: harness/virtual/stubs/
 def test_workspaces():
     """Modelled where no call of an H100 had these sizes, or the GPU is another."""
     for gpu, size, kind, modelled in (("h100-80g", 128, "float64", False), ("h100-80g", 129, "float32", True), ("h100-80g", 128, "complex64", True),
@@ -82,6 +85,7 @@ def test_workspaces():
         result.check((WARNING in result.err) == modelled, f"{gpu}, {size}, {kind}")
 
 
+# holds: harness/virtual/README.md, cuSPARSE and sparse tensors
 def test_sparse():
     """Sparse tensors at random, and SparseAdam, as on the CPU; in known also what is made of known values. What is not computed is refused by name."""
     for mode in ("math", "known"):

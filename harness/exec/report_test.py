@@ -63,6 +63,7 @@ def test_batch():
     result.check(lines == sorted(lines, key=abs, reverse=True) and len(lines) > 5, "by bytes")
 
 
+# holds: harness/exec/README.md, The report
 def test_report():
     folder = FOLDER / "report"
     program = """

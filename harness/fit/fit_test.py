@@ -79,6 +79,7 @@ def test_input():
     Said("--config", "bad.toml").refuses("bad.toml: line")
 
 
+# holds: harness/fit/README.md, Any program
 def test_program():
     """Programs that refuse values, have no peaks, read the size of their GPU or are not deterministic."""
     odd = script("odd.py", "import sys\nif int(sys.argv[1]) % 4: raise ValueError('batch must be divisible by 4')\n" + TRAIN)
@@ -145,6 +146,9 @@ def test_edge():
     result.check(result.record["answers"][0]["run"]["retries"] > 0, "the edge is reached by a retry")
 
 
+# holds: README.md, Does it fit?
+# holds: harness/fit/README.md, What fits means
+# holds: harness/fit/README.md, Steps that repeat
 def test_ranks():
     """Ranks that differ: the worst decides and is named. Two ranks that meet end together when both repeat; NCCL's memory is kept for them."""
     script("stages.py", "import os, sys, torch\nrank = int(os.environ['RANK'])\n"
@@ -170,7 +174,7 @@ BY_HAND = {"allocator: expandable_segments": "expandable", "allocator: max_split
 SETTINGS = {"expandable": "expandable_segments:True", "split": "max_split_size_mb:128"}
 
 
-# night: runs the program once for each change and each pair
+# holds: harness/fit/README.md, tidemark advise
 def test_advise():
     """Each change, and the best together, has the peaks of the program with that change made by hand; one that the program cannot take is named."""
     program = script("changed.py", CHANGED)
@@ -209,6 +213,7 @@ def test_advise():
     refused.check(len(refused.err.strip().splitlines()) == 1, "one line of error")
 
 
+# holds: harness/fit/README.md, Capacity
 def test_hardware():
     """Three training steps that others recorded on a GPU: each fits a GPU with the bytes that theirs had reserved, and not one with less."""
     measured = Path(__file__).resolve().parents[2] / "reports" / "measured"

@@ -68,6 +68,7 @@ sys.exit(int(sys.argv[2]))
 """
 
 
+# holds: harness/fit/README.md, Torch is imported once
 def test_server():
     """A copy of a process that had imported torch does what a process of its own does: events, peaks, output, exit code, signals; where it cannot, it is none."""
     script("train.py", TRAIN)
@@ -130,6 +131,7 @@ def test_server():
             pytest.fail("the program goes on after its command has ended")
 
 
+# holds: harness/fit/README.md, What is kept
 def test_kept():
     """Results are kept by command and inputs; an interrupted search goes on."""
     train = script("train.py", TRAIN)

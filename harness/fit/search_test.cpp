@@ -69,6 +69,7 @@ Program linear(double base, double slope) {
   };
 }
 
+// holds: harness/fit/README.md, The search
 /// Programs of every kind: peaks that grow in steps, fragmentation that does not grow, refusals.
 TEST(Search, FindsWhatTryingEveryValueFinds) {
   std::mt19937 random(7);

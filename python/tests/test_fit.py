@@ -8,6 +8,8 @@ import tidemark
 PROGRAM = "import sys, torch\nx = torch.empty(int(sys.argv[1]) << 20, dtype=torch.uint8, device='cuda')\n"
 
 
+# holds: python/README.md, What fits a GPU
+# holds: reports/fit/
 def test_rows(tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     table = tidemark.fit([sys.executable, tmp_path / "train.py", "{size}"], vary={"size": [100, 20000]}, gpu="t4-16g", cache=str(tmp_path / "cache"))

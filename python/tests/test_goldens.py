@@ -17,6 +17,7 @@ def forward(memory, size):
 @tidemark.ranks(2)
 def test_sizes(memory, size):
     forward(memory, size)
+# holds: python/README.md, Goldens
 @tidemark.ranks(2)
 def test_differs(memory):
     forward(memory, 512 + 2 * memory.rank)

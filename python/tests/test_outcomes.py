@@ -50,6 +50,7 @@ def outcomes(tmp_path_factory):
     ("test_rank_does_not_fit", "error", r"tidemark.as_rank: 9 is not a rank of 8: ranks are 0 to 7"), ("test_no_such_gpu", "error", r"exec: .*abacus"),
     ("test_no_ranks", "error", r"tidemark.ranks: 0 is not a whole number from 1 to 1024"), ("test_skipped", "skipped", "not here"),
 ])
+# holds: python/README.md, Where a test runs
 def test_outcome(outcomes, test, outcome, line):
     assert outcomes[test][0] == outcome and re.search(line, outcomes[test][1] or ""), outcomes[test]
 
@@ -74,6 +75,7 @@ def test_mistake(mistakes, test, outcome, line):
     assert mistakes[test][0] == outcome and re.search(line, mistakes[test][1] or ""), mistakes[test]
 
 
+# holds: python/README.md, Pairs
 def test_pairs(tmp_path):
     outcomes, output, code = run(tmp_path, "sample_pairs.py", "--tidemark-report", tmp_path / "report")
     assert code == 1, output

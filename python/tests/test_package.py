@@ -33,6 +33,7 @@ def test_everything_public_has_a_docstring():
     assert not missing, missing
 
 
+# holds: python/README.md, The wheel
 def test_one_version():
     of_command = subprocess.run([os.environ["TIDEMARK"], "--version"], capture_output=True, text=True, check=True).stdout
     assert of_command.split()[:2] == ["tidemark", tidemark.__version__], of_command

@@ -82,6 +82,7 @@ def test_bad_places(project, places, line):
     assert result[0] in ("", "error") and line in result[1] + result[2] and result[3] != 0, result
 
 
+# holds: python/README.md, Variants of another torch or commit
 def test_pythons(project):
     """Another environment, with this torch and without pytest; and both at once."""
     other = project.parent / "environment"

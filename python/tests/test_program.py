@@ -14,6 +14,7 @@ def program(tmp_path):
     return tmp_path / "train.py"
 
 
+# holds: python/README.md, A program, from Python and in a notebook
 def test_run(program, tmp_path):
     done = tidemark.run([program, "0"], gpu="l4-24g", schedule=["instant", "lagging"], report=tmp_path / "report")
     assert done.exit_code == 0 and "ran 0" in done.output and (tmp_path / "report" / "report.html").exists()

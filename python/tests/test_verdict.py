@@ -40,6 +40,7 @@ def test_numbers_beyond_64_bits():
     assert value("2^64*4", {}) == 2**66
 
 
+# holds: python/README.md, What a test says
 def test_text_of_failures():
     def claim(measured, rank):
         return verdict.equality("memory/active/forward", measured, "S + 2*U", {"S": 3145728, "U": 1048576}, rank)

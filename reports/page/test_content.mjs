@@ -1,3 +1,4 @@
+// holds: reports/README.md, report.html
 // What the page shows, and what its controls change.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';

@@ -49,6 +49,7 @@ struct Allocator : testing::Test {
   static c10::DataPtr take(size_t bytes) { return allocator::get()->allocate(bytes); }
 };
 
+// holds: harness/virtual/README.md, Memory
 TEST_F(Allocator, ZeroBytesAreNothing) {
   auto p = take(0);
   EXPECT_EQ(nullptr, p.get());

@@ -25,6 +25,7 @@ struct Images : testing::Test {
   int capability = 0;
 };
 
+// holds: harness/virtual/README.md, Compute capability
 TEST_F(Images, KernelsThatAskForTheirCodesVersionRun) {
   const auto run = [&] {
     const auto x = at::ones({4096}, cuda), rows = at::ones({64, 8}, cuda).requires_grad_(true);

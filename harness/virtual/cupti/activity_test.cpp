@@ -99,6 +99,7 @@ struct Cupti : ::testing::Test {
   const Memory memory{1 << 20};
 };
 
+// holds: harness/virtual/README.md, CUPTI
 TEST_F(Cupti, CallsAndWhatTheyPutOntoTheDeviceBelongTogether) {
   static const char kernel = 0;
   register_kernel(&kernel, "_Z6kernelv");

@@ -171,6 +171,7 @@ struct Ipc : Calibrated {
 
 constexpr const char* kClosed = "close 0 0 1\n";
 
+// holds: harness/virtual/driver/
 TEST_F(Ipc, AWriteOfOneProcessIsReadByTheOther) {
   const Memory memory(8);
   share(1, memory);

@@ -26,6 +26,7 @@ struct Refusals : Calibrated {
   const Memory memory_{2 * kMiB};
 };
 
+// holds: harness/virtual/README.md, Not modelled
 TEST_F(Refusals, ACopyToTheHostOfBytesThatWereNotComputed) {
   std::vector<char> host(12345, 7);
   const auto before = tidemark_device_now();

@@ -48,6 +48,7 @@ class Clock : public World {
   void* nowhere_ = reinterpret_cast<void*>(std::uintptr_t{0x1000});
 };
 
+// holds: harness/virtual/README.md, Time
 TEST_F(Clock, CollectivesEndAtTheLatestStartPlusTheirCost) {
   if (size_ == 1) GTEST_SKIP() << "a single rank has no links";
   constexpr std::size_t count = 3000001;

@@ -130,6 +130,7 @@ class Collectives : public World {
   const std::size_t ranks_ = static_cast<std::size_t>(size_), me_ = static_cast<std::size_t>(rank_);
   std::uint64_t salt_ = 1;
 };
+// holds: harness/virtual/README.md, Ranks
 TYPED_TEST_SUITE(Collectives, Types);
 
 TYPED_TEST(Collectives, ReductionsAreTheFoldInRankOrder) {

@@ -229,6 +229,7 @@ std::vector<std::optional<Run>> runs_in_math(const std::vector<Case>& cases) {
   return runs;
 }
 
+// holds: harness/virtual/README.md, Numbers
 TEST_F(Sweep, MathAllocatesWhatShapesDoes) {
   const std::vector<Case> cases = all_cases();
   const auto runs = runs_in_math(cases);

@@ -53,6 +53,7 @@ class Programs : public ::testing::TestWithParam<Case> {
   }
 };
 
+// holds: harness/virtual/README.md, Races
 TEST_P(Programs, RaceIsFound) {
   const auto& program = std::get<0>(GetParam());
   const auto races = races_of(false);
