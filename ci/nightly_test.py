@@ -91,6 +91,11 @@ def test_nights(work, night):
     assert not (out / "20251231-000001.parts").exists(), "nothing of a night that ended is kept for another"
     exit_code, _, _ = night(TIDEMARK_NIGHTLY_SCALE="pp7")
     assert exit_code == 2 and "no layout has pp7 in its name" in (out / "publish" / "index.html").read_text(), f"a layout that is not there: exit code {exit_code}"
+    (work / "bin").mkdir()
+    with_id = executable(work / "bin" / "id", "#!/bin/sh\necho 1000\n").parent  # no root: ci/bare makes no machine
+    exit_code, _, _ = night(TIDEMARK_NIGHTLY_BARE="trixie", PATH=f"{with_id}:{os.environ['PATH']}")
+    index = (out / "publish" / "index.html").read_text()
+    assert exit_code == 77 and "README's commands on a bare trixie" in index and "no bare machine can be made: this is not root" in index, f"a bare machine: {exit_code}"
     code, _, _ = night("--accept")
     assert code == 0 and (out / "r2" / "last-good").read_text().strip() > second, "--accept takes the latest night"
     night(TIDEMARK_NIGHTLY_KEEP="1")
