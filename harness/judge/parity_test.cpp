@@ -22,6 +22,13 @@ TEST(UlpDistance, CountsRepresentableNumbers) {
   EXPECT_TRUE(std::isinf(ulp_distance(1.0, std::nan(""), at::kFloat)));
 }
 
+TEST(SameBits, AreThoseOfTheSameType) {
+  const at::Tensor one = at::ones({4}, at::kFloat);
+  EXPECT_TRUE(same_bits(one, one.clone()));
+  EXPECT_FALSE(same_bits(one, one.view(at::kInt)));
+  EXPECT_FALSE(same_bits(at::zeros({4}, at::kFloat), -at::zeros({4}, at::kFloat)));
+}
+
 TEST(Losses, NameTheFirstStepThatDiffers) {
   std::vector<LossPoint> a{{0, 1.0}, {1, 2.0}, {2, 3.0}};
   auto b = a;

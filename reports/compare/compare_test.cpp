@@ -146,6 +146,17 @@ TEST_F(Compare, ThresholdsByKindAndByName) {
                           "memory=1 parsec", "memroy=0", "memory=1%%", "memory=-0"})
     EXPECT_THROW(parse_threshold(bad), std::runtime_error) << bad;
   EXPECT_EQ(parse_threshold("time=2.5us").value, 2500);
+  for (const auto& [text, value] : {std::pair("3ns", 3.0),
+                                    {"3us", 3e3},
+                                    {"3ms", 3e6},
+                                    {"3s", 3e9},
+                                    {"3B", 3.0},
+                                    {"3", 3.0},
+                                    {"3KiB", 3072.0},
+                                    {"3MiB", 3145728.0},
+                                    {"3GiB", 3221225472.0},
+                                    {"3%", 0.03}})
+    EXPECT_EQ(parse_threshold(std::string("memory=") + text).value, value) << text;
 }
 
 TEST_F(Compare, PercentOfNothingIsExceededByAnything) {
