@@ -89,6 +89,20 @@ TEST_F(Past, TheNightsBeforeAsTheyWereOfEachDayTheLastRun) {
   EXPECT_TRUE(nights_of(folder_ / "none", now).peaks.empty());
 }
 
+TEST_F(Past, TheLatestTimeOfATrial) {
+  for (const int n : {2, 3, 1}) {  // not in the order in which they started
+    Report report = numbered(n);
+    report.run.trial_ns = {n * 1000};
+    record_run(folder_ / std::to_string(n), report);
+  }
+  const Report now = numbered(4);
+  const auto took = [&](const std::string& host) {
+    return time_of(past_trials(file(), host, false), now.trials[0]);
+  };
+  EXPECT_EQ(took(now.run.host), 3000);
+  EXPECT_EQ(took(now.run.host + "-other"), std::nullopt);
+}
+
 TEST_F(Past, WhatAProgramTookLast) {
   EXPECT_EQ(past_program_time(file(), "host", "known: train.py"), std::nullopt);
   record_program_time(file(), "host", "known: train.py", 5'000'000'000);
