@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import BINARY, ROOT, environment, passes, read, refuses, tidemark
+from command import BINARY, ROOT, drawn, environment, passes, read, refuses, tidemark
 
 
 def test_alone_it_prints_help():
@@ -158,8 +158,8 @@ def test_repetitions_poll_the_same_events():
 
 def test_settings_of_the_allocator_leave_requested_bytes():
     """The model of the allocator has its default settings: of others requested bytes alone are claimed."""
-    for settings in ("max_split_size_mb:21", "expandable_segments:True", "roundup_power2_divisions:4", "large_segment_size_mb:30",
-                     "per_process_memory_fraction:0.9,garbage_collection_threshold:0.1"):
+    for settings in drawn(("max_split_size_mb:21", "expandable_segments:True", "roundup_power2_divisions:4", "large_segment_size_mb:30",
+                           "per_process_memory_fraction:0.9,garbage_collection_threshold:0.1"), 5):
         passes("run ddp_bucket_view tp_buffer_reuse/no_recompute --size seed --ranks 2 --as-rank 1 --steps 2 --schedule lagging --set layers=2 "
                f"--races off --details none --capacity 80GB --alloc-conf {settings} --out {settings}")
         all_verdicts = verdicts(settings)
@@ -175,7 +175,7 @@ def test_settings_of_the_allocator_leave_requested_bytes():
 
 
 def test_wrong_settings_of_the_allocator_are_one_line():
-    for settings in ("nonsense", "max_split_size_mb:x", "max_split_size_mb:5", "backend:cudaMallocAsync", ",", "pinned_use_background_threads:True"):
+    for settings in drawn(("nonsense", "max_split_size_mb:x", "max_split_size_mb:5", "backend:cudaMallocAsync", ",", "pinned_use_background_threads:True"), 3):
         for flag, more in (("", {"PYTORCH_ALLOC_CONF": settings}), ("", {"PYTORCH_CUDA_ALLOC_CONF": settings}), (" --alloc-conf " + settings, {})):
             done = tidemark("run ddp_bucket_view --size smoke --ranks 1" + flag, **more)
             assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

@@ -16,6 +16,12 @@ CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "t
          "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
 
 
+def drawn(cases, parts=8):
+    """The cases of the part that TIDEMARK_TEST_DRAW says (ci/test); without it all of them. As harness/testing/part.h."""
+    draw = os.environ.get("TIDEMARK_TEST_DRAW")
+    return list(cases) if draw is None else list(cases)[int(draw) % parts::parts]
+
+
 def environment(rehearsed=False, **more):
     mine = {k: v for k, v in os.environ.items() if not k.startswith("TIDEMARK_")}
     return {**mine, **({"TIDEMARK_PLATFORM": "cuda"} if rehearsed else {}), **more}

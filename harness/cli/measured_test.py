@@ -68,6 +68,7 @@ def holds(folder, rehearsal=False):
     assert not wrong, "\n".join(wrong)
 
 
+# night: repeats every trial of a recording; measured_changed_recording and measured_replay hold their readers by day
 def test_runs():
     holds(ROOT / "reports/measured")
 
