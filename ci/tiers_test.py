@@ -31,7 +31,7 @@ tidemark_pytest(none_ each_test.py unit TOGETHER NIGHT "a whole file")
 """
 EACH = "\n".join(["import os, signal",  # as lines of their own they would be tests of this file
                   "def test_quick():", "    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL and os.read(0, 1) == b''",
-                  "# night: takes (its) time; and more", "def test_slow():", "    pass", ""])
+                  "TEXT = '''", "def test_of_a_text():", "    pass", "'''", "# night: takes (its) time; and more", "def test_slow():", "    pass", ""])
 
 
 @pytest.fixture(scope="module")

@@ -123,6 +123,7 @@ def test_without_a_driver_cuda_is_skipped():
     refuses(77, "", "run --device cuda")
 
 
+# night: a scenario twice; repetitions hold its records by day
 def test_two_runs_leave_the_same_bytes():
     line = "run fsdp_prefetch/stash --ranks 2 --out "
     first = passes(line + "a")
@@ -187,6 +188,7 @@ def test_a_run_needs_no_temporary_folder():
     passes("run ddp_bucket_view --size smoke --ranks 1 --out a", TMPDIR=os.path.abspath("nosuch"))
 
 
+# night: every scenario on four ranks; the random tests run each of them by day
 def test_every_scenario_passes_beside_the_others():
     """One process runs them all, one after the other: none may depend on what ran before."""
     passes("run 'fsdp_prefetch/*/smoke' 'tp_buffer_reuse/*/losses' 'frozen_reshard/*/losses' 'zero_bubble_detach/*/losses' --steps 2 --mode math "

@@ -138,6 +138,7 @@ def test_resumed():
     refuses(2, "--resume: none", f"{run} --out x --resume none")
 
 
+# night: waits for a run that goes on
 def test_going_on():
     """A run that is still going on is left alone."""
     process = start("own", "going", "tp_buffer_reuse")  # that takes longer

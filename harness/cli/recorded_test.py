@@ -163,6 +163,7 @@ def on_h100(environment, *words):
     assert done.returncode == 0, f"{words}: exit {done.returncode}: {done.stdout[-1500:]}{done.stderr.strip()[-500:]}"
 
 
+# night: two ranks of a recorded program; measured_step has one rank by day
 def test_ranks(tmp_path):
     """two_ranks.py, run by tidemark exec, has the figures of printed/two_ranks.json to the byte."""
     on_h100(platform(), "--devices", 2, "--mode", "shapes", "--", sys.executable, FOLDER / "two_ranks.py", tmp_path / "made")

@@ -56,6 +56,7 @@ def test_parallel():
     same("parallel.py", lambda program: ranks(program) + (FEW if RUNS == 0 else []))
 
 
+# night: long steps in each mode; exec_cycles holds one answer by day
 def test_long_steps():
     """Steps with pauses of more than the 100 ms of a watchdog have the peaks of instant, where it lets go of every work; short steps have higher ones."""
     parts = ["replicas", "bucket views", "sharded optimizer"]

@@ -75,6 +75,7 @@ def test_unmeasured():
     python(beside % ("'-c'", foreign, ""), *wish).ends(1, killed, "no peaks were recorded for it")
 
 
+# night: three more Pythons that start in ways of their own
 def test_isolated():
     """Pythons that do not read PYTHONPATH, or have another one: their peaks and stacks are recorded."""
     large = f"import sys; sys.path.append({SITE!r}); import torch; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
@@ -316,8 +317,7 @@ def other_torch(name, version):
     return f"{folder.parent}:{SITE}"
 
 
-# holds: harness/exec/README.md, PyTorch wheels
-# holds: harness/virtual/README.md, Other wheels
+# night: compiles the platform for another wheel, which takes a minute; exec_unprepared has the rest by day
 def test_wheel():
     """Another wheel's libraries are prepared once, by one of two commands at the same time, and give the CPU's numbers."""
     path, cache = other_torch("wheel", "2.11.9+cu130"), FOLDER / "cache"
@@ -332,6 +332,7 @@ def test_wheel():
     assert len(places) == 1 and places[0].startswith("torch-2.11.9+cu130-"), places
 
 
+# holds: harness/exec/README.md, PyTorch wheels
 def test_unprepared():
     path = other_torch("bare", "2.11.8+cu130")
     program = ["--", sys.executable, "-c", "import torch"]

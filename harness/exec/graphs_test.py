@@ -85,6 +85,7 @@ for step in range(4):
         result.check(result.out == "True\n" * 4, "the gradients")
 
 
+# night: each call that a capture does not permit
 def test_invalid():
     """A capture that the program breaks ends with CUDA's words, and the program with its own exit code."""
     broken = {"x.sum().item()": "operation not permitted when stream is capturing",
@@ -107,6 +108,7 @@ raise SystemExit(7)"""
         result.check(result.out.splitlines() == [f"CUDA error: {message}", "CUDA error: operation failed due to a previous error during capture", str([1.0] * 4)], words)
 
 
+# night: collectives in graphs on two ranks; exec_graphs_training has a graph by day
 def test_collectives():
     """Collectives in a graph are made again at each launch, also of lists of tensors."""
     text = """import torch.distributed as dist

@@ -17,6 +17,7 @@ def program(text, seconds=60):
     return BEGIN.format(seconds=seconds) + text
 
 
+# night: waits for processes that are idle
 def test_idle():
     """A device works on while its program sleeps, and PyTorch does not end the program for it."""
     for schedule in "calibrated", "lagging":
@@ -28,6 +29,7 @@ def test_idle():
     result.check(result.out.count("['OpType.ALLREDUCE', 'OpType._ALLGATHER_BASE']") == 2, "the hook has seen both works before the group ends")
 
 
+# night: waits for threads that enqueue in any order
 def test_enqueue():
     """Ranks that a store puts in order after a call, under each schedule and with races watched."""
     text = """z = torch.ones(4, device='cuda')
@@ -90,6 +92,7 @@ os._exit(0)"""
     result.check("an error" in result.out and "a result" not in result.out, "no work ends well without its partner")
 
 
+# night: waits for the time-outs of groups
 def test_timeout():
     """The time-out of a work, and of its group, is reached while a partner is missing."""
     text = """if rank == 0:
@@ -110,6 +113,7 @@ os._exit(0)"""
     result.check(result.code != 0 and "Watchdog caught collective operation timeout" in result.err, "the group's time-out")
 
 
+# night: repeats exec_group_symmetric with processes that share memory in other ways
 def test_shared():
     """Tensors and events on a GPU that one process sends to another (CUDA IPC)."""
     shared = HERE / "shared.py"
@@ -163,6 +167,7 @@ dist.destroy_process_group()"""
         result.check("Error" not in result.out, "nothing is refused")
 
 
+# night: starts programs that wait for each other on remote names
 def test_remote():
     """Processes that call each other by RPC with tensors on their GPUs."""
     result = Said("--mode", "math", "--devices", 2, "--", sys.executable, HERE / "remote.py").ends(0)

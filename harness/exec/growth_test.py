@@ -75,6 +75,7 @@ for step in range(STEPS):
 """
 
 
+# night: repeats exec_growth_every with blocks that give way to larger ones
 def test_larger():
     """torch.cat of what there was and something more, held in any way; outputs of batches of all lengths are none."""
     for where, steps in ("attribute", 24), ("list", 300):
@@ -154,6 +155,7 @@ train()
         result.ends(0, "grows by 1 MiB a step", "; held by " + holder)
 
 
+# night: two ranks of DDP; exec_holders has what holds memory by day
 def test_works():
     """A hook of DDP starts works without a wait. PyTorch's watchdog lets go of what they hold, and does not look in the few milliseconds of this program."""
     result = python("""

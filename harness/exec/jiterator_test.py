@@ -46,6 +46,7 @@ print(torch.allclose(norm(c), c * c.conj()), torch.equal(times(x, n=3, really=Tr
 """
 
 
+# night: compares every kernel with PyTorch's; exec_jiterator_own has two by day
 def test_numbers():
     """A program's kernels are compiled for the host, with PyTorch's types; those with anything else of CUDA's are refused by name."""
     result = python(NUMBERS, "--mode", "math").ends(0)

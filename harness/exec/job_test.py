@@ -110,6 +110,7 @@ def test_mpich():
     launch(["mpiexec.mpich", "-n", "2"], FOLDER / "job")
 
 
+# night: repeats exec_job_mpirun with the variables of srun
 def test_srun():
     """Five tasks on three machines, which see one GPU, one and three. The tasks 0 and 4 run."""
     folder = FOLDER / "job"
@@ -135,6 +136,7 @@ def test_torchrun():
     check([task.ends(0).out for task in both] == ["2\n"] * 2 and report_of(folder) == (0, [], {0: [MIB], 1: [2 * MIB]}), "both ranks", report_of(folder))
 
 
+# night: waits in both orders for processes that end late
 def test_order():
     """Whichever process ends last reports for both; also where one begins when the other has ended."""
     for first, last in ((0, 1), (1, 0)):
@@ -234,6 +236,7 @@ def test_killed():
     check(result.returncode == 0 and [one["rank"] for one in json.loads(result.stdout)["trials"][0]["program"]["ranks"]] == [0], "its records are printed", result.stderr)
 
 
+# night: waits for a reader that ends
 def test_reader():
     """`tidemark exec | head` writes its report, and its program ends as it would; a job that was killed is ended by `tidemark report`, and then replaced."""
     folder = FOLDER / "reader"
@@ -254,6 +257,7 @@ def test_reader():
     Task({}, *words).ends(0)
 
 
+# night: waits for two jobs in one folder
 def test_two():
     """Two jobs in one folder, and other mistakes."""
     folder, out = FOLDER / "two", FOLDER / "two.json"

@@ -191,6 +191,7 @@ for _ in range(2):
     result.check(backward_bytes < 32 * MIB, f"no workspace: {lines}")
 
 
+# night: labels of second derivatives
 def test_second():
     """Nodes that the backward makes have the line of the node that ran: of a gradient's own graph, and of a forward that a reentrant checkpoint computes again.
     A graph that torch.func lets go of right after its backward is not held."""
@@ -297,6 +298,7 @@ block = torch.empty(64 << 20, device="cuda")
         result.check(size == 8 * MIB, f"{kind}: {size} bytes: {lines}")
 
 
+# night: repeats exec_labels_hooks in the backward
 def test_hooks_of_backward():
     """What FSDP gathers in a hook before a node runs, and what a hook of DDP compresses, is at the line that calls the backward: autograd's threads have no
     line of the program's."""
@@ -351,6 +353,7 @@ dist.destroy_process_group()
     result.check(f"{2 * (512 * 512 + 512) * 4:,} in 4 blocks, outside modules, <module> <string>:{line}" in lines, lines)
 
 
+# night: labels of programs with threads
 def test_threads():
     """What has no line of the program's in a thread is at the line that started it: replicas of DataParallel, a module as a thread's function. The thread of a
     pool works for others than the line that started it."""

@@ -24,6 +24,7 @@ print("zeros", (drawn == 0).sum().item(), "mean", round(drawn.float().mean().ite
     result.check(result.out == "zeros 0 mean 1.0\n", "no zeros")
 
 
+# night: encoders of sequences of different lengths, compared in each
 def test_nested():
     """Sequences of different lengths: as each alone, and in encoders that take their padding away, as on the CPU."""
     encoder = """
@@ -62,6 +63,7 @@ def test_dense():
     result.check(match and int(match[1]) == 12 * 39 and match[2] == "0" and int(match[3]) < 40, result.out[-600:])
 
 
+# night: optimizers that decompose, in three modes
 def test_modes():
     """Optimizers that decompose have one peak in all modes; what failed is said in math as on a GPU, and nothing is said of what is not computed."""
     peaks = {}
@@ -140,6 +142,7 @@ for row in map(json.loads, open(sys.argv[1])):
 """
 
 
+# night: the bytes of products at many sizes; exec_linalg_sparse has some by day
 def test_products():
     """Products of two sparse matrices: the bytes that an H100 asked for, and the rule for the one that depends on the indices."""
     measured = HERE.parents[2] / "reports" / "measured"

@@ -47,6 +47,7 @@ def keeps_nothing(kind, flags, report):
     return result, first, last
 
 
+# night: hundreds of steps, twice; exec_repeats and exec_growth tests hold steps by day
 def test_long():
     ends_as_it_begins("plain")
     ends_as_it_begins("plain", "--races", "on")

@@ -36,6 +36,7 @@ def test_windows():
     result.check("seconds: 0.5 4" in result.out, "four products on the virtual clock")
 
 
+# night: repeats exec_profiler_training on several streams
 def test_streams():
     """Waits, CUDA graphs, and collectives on the streams and devices of two ranks."""
     result = profiled("waits")
@@ -49,6 +50,7 @@ def test_streams():
                    "collectives by their kernels")
 
 
+# night: a profiler that ends with its process; exec_profiler_training has one by day
 def test_torn_down():
     """Kineto ends CUPTI after a profile (TEARDOWN_CUPTI), from a callback of a later call, and begins it again."""
     for again in "0", "1":

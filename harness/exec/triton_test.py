@@ -44,12 +44,14 @@ def program(text, *flags):
     return Said(*flags, "--", sys.executable, FOLDER / "kernel.py", path=f"{SITE}:{TRITON}", TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp(dir=FOLDER))
 
 
+# night: compiles and compares 45 kernels; exec_triton_known compiles some by day
 def test_numbers():
     """Every kernel as PyTorch in double precision, within the roundings of its type."""
-    result = Said("--mode", "math", "--", sys.executable, HERE / "triton_numbers.py", path=f"{SITE}:{TRITON}").ends(0)
+    result = Said("--mode", "math", "--", sys.executable, HERE / "triton_numbers.py", path=f"{SITE}:{TRITON}", most=600).ends(0)
     result.check("45 compared, 0 differ, dropout keeps 0.75" in result.out, result.out)
 
 
+# night: compiles a training step by Inductor
 def test_modes():
     """The peaks of a compiled training step are those of mode known, in which kernels compute nothing: the host does not wait for the numbers."""
     step = """
@@ -77,6 +79,7 @@ print(out.sum().item())""").ends(0)
     result.check(result.out == "2016.0\n2016.0\n1.0\n", "only what is written is unknown: 1.0 is the answer to that")
 
 
+# night: compiles kernels that are refused
 def test_refused():
     """What the interpreter does not compute is refused in one line; the same process computes and compiles other kernels, also in graphs."""
     result = program("""

@@ -174,7 +174,7 @@ BY_HAND = {"allocator: expandable_segments": "expandable", "allocator: max_split
 SETTINGS = {"expandable": "expandable_segments:True", "split": "max_split_size_mb:128"}
 
 
-# holds: harness/fit/README.md, tidemark advise
+# night: runs the program once for each change and each pair
 def test_advise():
     """Each change, and the best together, has the peaks of the program with that change made by hand; one that the program cannot take is named."""
     program = script("changed.py", CHANGED)

@@ -14,6 +14,7 @@ from testing.said import CHANGED, ENVIRONMENT, FOLDER, TIDEMARK, TRAIN, fit, scr
 import exec_server  # of harness/exec/testing, which testing.said has put on the path
 
 
+# night: waits for the limit of a run that hangs
 def test_hang():
     """A run that does not end is ended at its limit, and its answer is unknown; a value that was decided before stays so."""
     script("hangs.py", "import sys, time, torch\nif int(sys.argv[1]) > 2: time.sleep(3600)\n" + TRAIN)

@@ -17,7 +17,6 @@ def forward(memory, size):
 @tidemark.ranks(2)
 def test_sizes(memory, size):
     forward(memory, size)
-# holds: python/README.md, Goldens
 @tidemark.ranks(2)
 def test_differs(memory):
     forward(memory, 512 + 2 * memory.rank)
@@ -51,6 +50,7 @@ def written(tmp_path_factory):
     return folder, *pytest_of(folder, "--tidemark-update")
 
 
+# holds: python/README.md, Goldens
 def test_what_is_written(written):
     """The weight has 256 x 256 floats, the input and the output 512 x 256 each; cuBLAS has its workspace besides."""
     folder, outcomes, output = written
@@ -63,17 +63,20 @@ def test_what_is_written(written):
     assert sum(kinds) == int(re.search(r'"test"\]\n(?:.*\n)*?requested = ([\d_]+)', text)[1].replace("_", "")), text
 
 
+# night: one more pytest for goldens that collide
 def test_two_of_one_test(written):
     folder, outcomes, output = written
     assert outcomes["test_twice"][0] == "error" and "a second golden needs a name" in outcomes["test_twice"][1] and not place(folder, "test_twice").exists(), output
     assert outcomes["test_named"][0] == "passed" and place(folder, "test_named").exists() and place(folder, "test_named", "after").exists(), output
 
 
+# night: one more pytest of two ranks
 def test_ranks_that_differ(written):
     text = place(written[0], "test_differs").read_text()
     assert '["rank 0".phases."forward"]' in text and '["rank 1".phases."forward"]' in text and "every rank" not in text, text
 
 
+# night: three more runs of pytest
 def test_the_same_changed_and_edited_by_hand(written):
     folder, *_ = written
     texts = [place(folder, f"test_sizes[{size}]").read_text() for size in range(512, 517)]

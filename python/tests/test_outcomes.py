@@ -105,6 +105,7 @@ def test_pairs(tmp_path):
     assert "the same run" in subprocess.run([tidemark, "compare", tmp_path / "report", tmp_path / "report"], capture_output=True, text=True, check=True).stdout
 
 
+# night: waits for a pytest that is killed
 def test_a_killed_pytest_leaves_what_it_had(tmp_path):
     """`tidemark report` writes it, but not while pytest lives."""
     (tmp_path / "test_it.py").write_text("def test_first(memory): memory.no_such\ndef test_second(memory): pass\ndef test_third(memory): pass\n")
@@ -139,6 +140,7 @@ def test_without_the_plugin(tmp_path):
     assert code == 1 and outcomes["test_it"][0] == "error" and "fixture 'tidemark_platform' not found" in output, output
 
 
+# night: one more pytest for another plugin
 def test_plugins_that_ask_for_xdist(tmp_path):
     """A plugin that breaks in a rank's pytest is named; marks of plugins that a rank's pytest does without are known there."""
     (tmp_path / "test_it.py").write_text("import pytest, tidemark\n@pytest.mark.flaky\n@tidemark.ranks(1)\ndef test_it(): pass\n")
@@ -153,6 +155,7 @@ def test_plugins_that_ask_for_xdist(tmp_path):
     assert outcomes["test_it"][0] == "passed", output
 
 
+# night: one more pytest for a torch without libraries
 def test_torch_without_nvidias_libraries(tmp_path):
     """A module of tests may import torch at its head where NVIDIA's libraries are not installed: ordinary tests then see no GPU, and ranks one."""
     (tmp_path / "test_it.py").write_text("import os\nimport torch\ndef test_ordinary():\n    assert not torch.cuda.is_available() and torch.ones(3).sum() == 3\n"
@@ -164,6 +167,7 @@ def test_torch_without_nvidias_libraries(tmp_path):
 
 
 @pytest.mark.parametrize("seconds", [3, random.uniform(0.02, 0.3)])
+# night: waits for the limits of another plugin
 def test_another_plugins_timeout(tmp_path, seconds):
     """pytest-timeout interrupts the wait for the ranks, or what is prepared before: that is this test's error, and the session goes on."""
     (tmp_path / "test_it.py").write_text("import time\ndef test_it(memory):\n    time.sleep(1000)\ndef test_after():\n    pass\n")
@@ -176,6 +180,7 @@ def test_another_plugins_timeout(tmp_path, seconds):
     assert outcomes["test_it"][0] == "error" and "Timeout (>3.0s)" in outcomes["test_it"][1] and outcomes["test_after"][0] == "passed", output
 
 
+# night: one more pytest as in a job of Slurm
 def test_in_a_job_with_gpus(tmp_path):
     """What the job of this pytest has of GPUs and ranks is not that of a test."""
     (tmp_path / "test_it.py").write_text("import os, torch\ndef test_it(memory):\n    assert memory.ranks == 1 and torch.cuda.device_count() == 1\n")
@@ -184,6 +189,7 @@ def test_in_a_job_with_gpus(tmp_path):
     assert outcomes["test_it"][0] == "passed", output
 
 
+# night: waits for a pytest that is killed
 def test_killed_pytest_leaves_nothing_running(tmp_path):
     test = tmp_path / "test_it.py"
     test.write_text("import os, pathlib, time, tidemark\n@tidemark.ranks(1)\ndef test_it(memory):\n"

@@ -50,6 +50,7 @@ def beside_the_other(tmp_path):
     return {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ['PYTHONPATH']}"}
 
 
+# night: installs another project of the name
 def test_the_other_project_is_named(beside_the_other, tmp_path):
     done = subprocess.run([sys.executable, "-m", "tidemark", "--version"], capture_output=True, text=True, check=True, env=beside_the_other)
     line, = done.stderr.splitlines()
@@ -67,6 +68,7 @@ def test_another_system(monkeypatch):
         launch.executable()
 
 
+# night: one more pytest for another plugin
 def test_fixtures_of_another_plugin_come_first(tmp_path):
     """The other plugin is there before tidemark's, which would hide its fixtures, and after it."""
     (tmp_path / "other.py").write_text("import pytest\n@pytest.fixture\ndef memory():\n    return 'of the other'\n@pytest.fixture\ndef world():\n    return 'of the other'\n")

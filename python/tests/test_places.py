@@ -50,6 +50,7 @@ def outcome(project, places, *words):
     return *by_test.get("test_it", ("", "")), output, code
 
 
+# night: checks out commits and runs them; python_places_test has another Python by day
 def test_commits(project):
     report = project / "report"
     result = outcome(project, "commits={'before': 'HEAD'}", "--tidemark-report", report)
@@ -60,12 +61,14 @@ def test_commits(project):
     assert {one["measured"] for one in trial["verdicts"] if one["name"] == "saving/requested/forward"} == {2 << 20}
 
 
+# night: checks out commits and runs them
 def test_both_commits_are_the_same(project):
     """The formulas find it: both sides then keep 3 MiB."""
     result = outcome(project, "commits={'before': 'HEAD', 'after': 'HEAD'}")
     assert result[0] == "failure" and "measured 6,291,456 bytes (+2,097,152)" in result[2], result
 
 
+# night: checks out commits and runs them
 def test_a_module_of_the_working_tree_is_found_out(project):
     (project / "tests" / "conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(project / 'src')!r})\n")
     result = outcome(project, "commits={'before': 'HEAD'}")
