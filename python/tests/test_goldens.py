@@ -1,4 +1,6 @@
 """Goldens: written, compared, changed, edited by hand, missing, twice in a test, by ranks that differ."""
+import os
+import random
 import re
 from pathlib import Path
 
@@ -6,6 +8,7 @@ import pytest
 from test_outcomes import run
 
 from tidemark import golden
+from tidemark.verdict import Misuse
 
 TEST = """import pytest, tidemark, torch
 def forward(memory, size):
@@ -93,3 +96,31 @@ def test_the_same_changed_and_edited_by_hand(written):
         assert outcome == "error" and message in line and "run pytest --tidemark-update" in line, output
     outcomes, output = pytest_of(folder, "--tidemark-update")
     assert [place(folder, f"test_sizes[{size}]").read_text() for size in range(512, 517)] == texts, output
+
+
+def test_any_value_of_another_type(tmp_path):
+    """A golden whose digest fits is read, or cannot be read and is named: whatever type a value or a table of it has."""
+    drawn = random.Random()
+    head = '["made with"]\ngpu = "h"\n'
+    values = ["1", "-1", "1.5", '"x"', "true", "[1]", "{a = 1}", "1979-05-27", "nan", "0x10", "[]", "{}"]
+    for _ in range(400):
+        table = drawn.choice(['["every rank".phases."forward"]\n', '["every rank"]\nphases = 1\n', '["every rank"."alive at the peak"]\n', '["rank 0".phases]\n', '["every rank"]\n', ""])
+        body = head * drawn.randint(0, 1) + "\n" + table + "".join(f"{name} = {drawn.choice(values)}\n" for name in drawn.sample(["allocated", "reserved", "active", "x"], drawn.randint(0, 4)))
+        if drawn.random() < 0.3:
+            body += '\n["every rank"."alive at the peak"]\nactivations = 1\n'
+        path = tmp_path / "golden.toml"
+        path.write_text(f'digest = "{golden.digest(body)}"\n\n{body}')
+        try:
+            record, made_with = golden.load(str(path), 0)
+            golden.differences(record, {"phases": {"forward": {"allocated": 2}}, "alive at the peak": {}})
+            dict(made_with).get("gpu")
+        except Misuse as why:
+            assert str(path) in str(why) and "\n" not in str(why)
+    for text in ("[" * 100_000, "x = " + "[" * 100_000, "\0", ""):
+        path.write_text(text)
+        with pytest.raises(Misuse, match="golden.toml"):
+            golden.load(str(path), 0)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(Misuse, match="a pipe or a device"):
+        golden.load(str(path), 0)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark import alive
+from tidemark import alive, files
 from tidemark import verdict as verdicts
 from tidemark.allocator import STATISTICS
 from tidemark.toml import TomlError, read
@@ -71,9 +71,8 @@ def written(value: Any) -> str:
 def write(path: str, text: str) -> bool:
     """Writes the file whole or not at all; False where it is so already."""
     if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            if file.read() == text:
-                return False
+        if files.read(path) == text:
+            return False
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(path), suffix=".new", delete=False) as file:
         file.write(text)
@@ -100,14 +99,24 @@ def load(path: str, rank: int) -> tuple[Record, Record]:
         content = read(path)
     except TomlError as error:
         raise Misuse(f"the golden {path} cannot be read: {error}: {again}") from None
-    with open(path, encoding="utf-8") as file:
-        _, _, body = file.read().partition("\n\n")
+    _, _, body = files.read(path).partition("\n\n")
     if content.get("digest") != digest(body):
         raise Misuse(f"the golden {path} was edited by hand: {again}, and look at the difference")
     golden = content.get("every rank", content.get(f"rank {rank}"))
+    if not is_golden(golden) or not isinstance(content.get("made with"), dict):
+        raise Misuse(f"the golden {path} cannot be read: a figure or a table in it is of another type: {again}")
     if golden is None:
         raise Misuse(f"the golden {path} has nothing of rank {rank}: {again}")
     return golden, content["made with"]
+
+
+def is_golden(one: Any) -> bool:
+    """Whether it is what `taken` makes, or nothing: tables of figures."""
+    def of_figures(table: Any) -> bool:
+        return isinstance(table, dict) and all(type(value) is int for value in table.values())
+
+    return one is None or (isinstance(one, dict) and isinstance(one.get("phases"), dict) and all(map(of_figures, one["phases"].values()))
+                           and of_figures(one.get("alive at the peak")))
 
 
 def verdict(order: Record, name: str, measured: Record, made_with: Record, rank: int) -> Verdict:

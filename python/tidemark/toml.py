@@ -9,6 +9,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from tidemark import files
+
 
 class TomlError(Exception):
     """What is wrong with the file, in a line."""
@@ -17,7 +19,6 @@ class TomlError(Exception):
 def read(path: str) -> dict[str, Any]:
     """The tables of a file. Raises TomlError."""
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except (OSError, ValueError) as error:
+        return tomllib.loads(files.read(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise TomlError(" ".join(str(error).split())) from None
