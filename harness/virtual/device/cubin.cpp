@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <string_view>
 
 namespace tidemark::device {
@@ -23,9 +24,17 @@ enum Attribute : std::uint8_t {
   regcount = 0x2f,
 };
 
+/// A part that is not within the file.
+struct CutOff : std::runtime_error {
+  CutOff() : std::runtime_error("a part of the file is not in it") {}
+};
+
+/// `size`: bytes of the file; of code in memory, whose size nobody tells, kNotKnown.
+constexpr std::size_t kNotKnown = SIZE_MAX;
+
 class Cubin {
  public:
-  explicit Cubin(const char* elf) : elf_(elf), header_(value_at<Elf64_Ehdr>(elf)) {}
+  Cubin(const char* elf, std::size_t size) : elf_(elf), size_(size), header_(at<Elf64_Ehdr>(0)) {}
 
   std::map<std::string, CompiledKernel> kernels() {
     const auto names = section(header_.e_shstrndx);
@@ -35,7 +44,7 @@ class Cubin {
     }
     for (std::size_t i = 0; i < header_.e_shnum; ++i) {
       const auto one = section(i);
-      const std::string_view name = elf_ + names.sh_offset + one.sh_name;
+      const std::string_view name = text(names, one.sh_name);
       if (const auto kernel = after(name, ".text."); !kernel.empty()) kernels_[kernel];
       if (const auto kernel = after(name, ".nv.shared."); !kernel.empty())
         shared_[kernel] = one.sh_size;
@@ -58,8 +67,25 @@ class Cubin {
     std::size_t offset, bytes;
   };
 
+  /// The bytes at a place of the file. Throws CutOff.
+  const char* part(std::uint64_t offset, std::uint64_t bytes) const {
+    if (size_ != kNotKnown && (offset > size_ || bytes > size_ - offset)) throw CutOff();
+    return elf_ + offset;
+  }
+  template <class T>
+  T at(std::uint64_t offset) const {
+    return value_at<T>(part(offset, sizeof(T)));
+  }
+  std::string_view text(const Elf64_Shdr& table, std::uint64_t offset) const {
+    const char* const begin = part(table.sh_offset + offset, 1);
+    const std::size_t most =
+        size_ == kNotKnown ? kNotKnown : size_ - static_cast<std::size_t>(begin - elf_);
+    const std::size_t length = most == kNotKnown ? std::strlen(begin) : strnlen(begin, most);
+    if (length == most) throw CutOff();
+    return {begin, length};
+  }
   Elf64_Shdr section(std::size_t i) const {
-    return value_at<Elf64_Shdr>(elf_ + header_.e_shoff + i * header_.e_shentsize);
+    return at<Elf64_Shdr>(header_.e_shoff + i * header_.e_shentsize);
   }
   static std::string after(std::string_view name, std::string_view prefix) {
     return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : "");
@@ -68,23 +94,23 @@ class Cubin {
   /// Calls `take` with attribute, value and the value's bytes.
   template <class Take>
   void each(const Elf64_Shdr& one, const Take& take) const {
-    const char *at = elf_ + one.sh_offset, *const end = at + one.sh_size;
-    while (at + 4 <= end) {
-      const bool is_long = at[0] == kLongValue;
-      const std::size_t bytes = is_long ? value_at<std::uint16_t>(at + 2) : 2;
-      const char* const value = is_long ? at + 4 : at + 2;
-      if (value + bytes > end) return;
-      take(static_cast<std::uint8_t>(at[1]), value, bytes);
-      at = value + bytes;
+    const char *next = part(one.sh_offset, one.sh_size), *const end = next + one.sh_size;
+    while (end - next >= 4) {
+      const bool is_long = next[0] == kLongValue;
+      const std::size_t bytes = is_long ? value_at<std::uint16_t>(next + 2) : 2;
+      const char* const value = is_long ? next + 4 : next + 2;
+      if (static_cast<std::size_t>(end - value) < bytes) return;
+      take(static_cast<std::uint8_t>(next[1]), value, bytes);
+      next = value + bytes;
     }
   }
 
   void of_all(std::uint8_t attribute, const char* value, std::size_t bytes) {
     if (bytes != 8 || (attribute != regcount && attribute != frame_size)) return;
-    const auto symbol = value_at<Elf64_Sym>(elf_ + symbols_.sh_offset +
-                                            value_at<std::uint32_t>(value) * sizeof(Elf64_Sym));
+    const auto symbol =
+        at<Elf64_Sym>(symbols_.sh_offset + value_at<std::uint32_t>(value) * sizeof(Elf64_Sym));
     const auto figure = value_at<std::uint32_t>(value + 4);
-    auto& kernel = kernels_[elf_ + section(symbols_.sh_link).sh_offset + symbol.st_name];
+    auto& kernel = kernels_[std::string(text(section(symbols_.sh_link), symbol.st_name))];
     if (attribute == regcount)
       kernel.registers = static_cast<int>(figure);
     else
@@ -118,6 +144,7 @@ class Cubin {
   }
 
   const char* elf_;
+  std::size_t size_;
   Elf64_Ehdr header_;
   Elf64_Shdr symbols_{};
   std::map<std::string, CompiledKernel> kernels_;
@@ -136,18 +163,22 @@ bool is_cubin(const char* code) {
 std::optional<std::map<std::string, CompiledKernel>> kernels_of(const void* code) {
   const auto* const elf = static_cast<const char*>(code);
   if (!is_cubin(elf)) return {};
-  return Cubin(elf).kernels();
+  return Cubin(elf, kNotKnown).kernels();
 }
 
 bool is_whole(std::string_view file) {
   if (!file.starts_with(kElf64)) return true;
   if (file.size() < sizeof(Elf64_Ehdr)) return false;
   if (!is_cubin(file.data())) return true;
+  try {
+    Cubin(file.data(), file.size()).kernels();
+  } catch (const CutOff&) {
+    return false;
+  }
   const auto header = value_at<Elf64_Ehdr>(file.data());
   const auto inside = [&](std::uint64_t offset, std::uint64_t bytes) {
     return offset <= file.size() && bytes <= file.size() - offset;
   };
-  if (!inside(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize)) return false;
   for (std::size_t i = 0; i < header.e_shnum; ++i) {
     const auto one = value_at<Elf64_Shdr>(file.data() + header.e_shoff + i * header.e_shentsize);
     if (one.sh_type != SHT_NOBITS && !inside(one.sh_offset, one.sh_size)) return false;
