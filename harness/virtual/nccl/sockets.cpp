@@ -1,5 +1,7 @@
 #include "harness/virtual/nccl/sockets.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -38,6 +40,12 @@ Sockets::Sockets(Address& own) : zmq_(zeromq()) {
   listening_ = zmq_.socket(library_, ZMQ_PULL);
   set(listening_, ZMQ_RCVHWM, 0);  // no limit
   set(listening_, ZMQ_BACKLOG, 4096);
+  // Options hold for what is bound after they are set (zmq_setsockopt(3)).
+  const uid_t user = geteuid();
+  if (zmq_.setsockopt(listening_, ZMQ_IPC_FILTER_UID, &user, sizeof user) != 0)
+    fail(ncclSystemError,
+         "this libzmq does not tell who connects to a rank's socket, so that every user could: "
+         "install the package libzmq5, or pyzmq");
   if (zmq_.bind(listening_, local_endpoint(own).c_str()) != 0)
     fail(ncclSystemError, "no socket to listen on: {}", zmq_.strerror(zmq_.error()));
   const bool encrypts =
@@ -52,7 +60,6 @@ void Sockets::set(void* socket, int option, int value) {
     fail(ncclSystemError, "ZeroMQ's option {}: {}", option, zmq_.strerror(zmq_.error()));
 }
 
-// Options hold for what is bound after they are set (zmq_setsockopt(3)): the local name has none.
 void Sockets::listen_to_network(Address& own) {
   set(listening_, ZMQ_CURVE_SERVER, 1);
   if (zmq_.setsockopt(listening_, ZMQ_CURVE_SECRETKEY, secret_.data(), secret_.size()) != 0)
@@ -124,13 +131,20 @@ std::shared_ptr<zmq_msg_t> Sockets::receive_frame() {
 MessagePtr Sockets::receive() {
   for (;;) {
     std::vector<std::shared_ptr<zmq_msg_t>> frames;
-    do {
-      if (!frames.emplace_back(receive_frame())) return nullptr;
-    } while (zmq_.msg_more(frames.back().get()) != 0);
+    bool more = true, stranger = false;
+    while (more) {
+      auto frame = receive_frame();
+      if (!frame) return nullptr;
+      more = zmq_.msg_more(frame.get()) != 0;
+      if (frames.size() < 2)
+        frames.push_back(std::move(frame));
+      else
+        stranger = true;  // none of ours has a third part: it is freed as it comes
+    }
     auto message = std::make_shared<Message>();
     Header& header = message->header;
     const std::size_t head = zmq_.msg_size(frames[0].get());
-    if (frames.size() > 2 || head < Header::stable_size) continue;  // a stranger's
+    if (stranger || head < Header::stable_size) continue;  // a stranger's
     std::memcpy(&header, zmq_.msg_data(frames[0].get()), std::min(head, sizeof header));
     const std::size_t size = frames.size() > 1 ? zmq_.msg_size(frames[1].get()) : 0;
     if (header.version == this_version && (head != sizeof header || size != header.bytes)) continue;

@@ -1,6 +1,10 @@
 // ZeroMQ sockets of a process: one that listens, at a local name and, where there is a network,
 // over TCP; and one for each partner.
 //
+// Access at the local name, which every user of the machine can find (/proc/net/unix): a connection
+// of another user is closed before a byte of it is read (SO_PEERCRED). The kernel tells the user,
+// so no key is needed, and payloads between ranks of a machine are not encrypted.
+//
 // Access over TCP: a listening socket there is a CURVE server (RFC 26, CurveZMQ), and
 // nothing listens without. The first command of a client, HELLO, has a box of zeros that is sealed
 // for the server's long-term public key; the server closes the connection where the box does not

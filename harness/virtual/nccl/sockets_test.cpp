@@ -155,6 +155,44 @@ TEST_F(Sockets, WhatNcclSaysOfItselfIsInAFileOfEachProcess) {
   });
 }
 
+// A message of more parts than any of ours has: it is dropped, and the rank goes on.
+TEST_F(Sockets, AMessageOfManyPartsIsDropped) {
+  void* const zmq = dlopen("libzmq.so.5", RTLD_NOW);
+  ASSERT_NE(zmq, nullptr);
+  const auto find = [&](const char* name) { return dlsym(zmq, name); };
+  all_succeed(2, [&](int rank) {
+    ncclComm_t comm = join(id(rank), 2, rank);
+    const DeviceBuffer one(std::vector{1});
+    const auto sum = [&] {
+      EXPECT_NCCL(ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclSum, comm, nullptr));
+    };
+    sum();
+    if (rank == 0) {
+      std::string name, mine = "@tidemark-" + std::to_string(getpid()) + "-";
+      std::ifstream all("/proc/net/unix");
+      for (std::string word; all >> word;)
+        if (word.starts_with(mine)) name = word;
+      ASSERT_NE(name, "");
+      void* const context = reinterpret_cast<void* (*)()>(find("zmq_ctx_new"))();
+      void* const socket =
+          reinterpret_cast<void* (*)(void*, int)>(find("zmq_socket"))(context, 8);  // PUSH
+      const std::string endpoint = "ipc://" + name;
+      EXPECT_EQ(reinterpret_cast<int (*)(void*, const char*)>(find("zmq_connect"))(
+                    socket, endpoint.c_str()),
+                0);
+      const std::string part(1000, 'x');
+      const auto send =
+          reinterpret_cast<int (*)(void*, const void*, std::size_t, int)>(find("zmq_send"));
+      for (int i = 0; i < 200; ++i)
+        EXPECT_EQ(send(socket, part.data(), part.size(), i < 199 ? 2 : 0), 1000);  // SNDMORE
+      reinterpret_cast<int (*)(void*)>(find("zmq_close"))(socket);
+      reinterpret_cast<int (*)(void*)>(find("zmq_ctx_term"))(context);
+    }
+    sum();
+    EXPECT_EQ(one.read()[0], 4);
+  });
+}
+
 TEST_F(Sockets, AKilledRankIsNoticed) {
   auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(run(3,
