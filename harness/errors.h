@@ -2,32 +2,26 @@
 // partner.
 #pragma once
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 
-namespace tidemark {
+#include "harness/record/one_line.h"
 
-/// The text with spaces for control characters, line breaks among them.
-inline std::string on_one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
-  return text;
-}
+namespace tidemark {
 
 /// A mistake of the user's: one line that says what is wrong and what is possible. Exit code 2.
 struct UsageError : std::runtime_error {
-  explicit UsageError(const std::string& what) : std::runtime_error(on_one_line(what)) {}
+  explicit UsageError(const std::string& what) : std::runtime_error(one_line(what)) {}
 };
 /// Nothing matches what was asked for. Exit code 4.
 struct NothingSelected : std::runtime_error {
-  explicit NothingSelected(const std::string& what) : std::runtime_error(on_one_line(what)) {}
+  explicit NothingSelected(const std::string& what) : std::runtime_error(one_line(what)) {}
 };
 
 /// A request that this machine cannot meet, with its exit code (3, or 77 where a GPU is missing).
 struct Unavailable : std::runtime_error {
   Unavailable(const std::string& why, int exit_code)
-      : std::runtime_error(on_one_line(why)), code(exit_code) {}
+      : std::runtime_error(one_line(why)), code(exit_code) {}
   int code;
 };
 

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <regex>
+#include <string_view>
 #include <utility>
 
+#include "harness/record/scan.h"
 #include "harness/record/verdict_kind.h"
 #include "reports/units.h"
 
@@ -18,27 +19,55 @@ namespace {
 constexpr std::size_t kBrief = 200;  // characters of a text that is not known
 
 /// "400.00 MiB" as "400 MiB".
-std::string plain_size(const std::string& size) {
-  return std::regex_replace(size, std::regex("\\.00(?= )"), "");
+std::string plain_size(std::string_view size) {
+  std::string out(size);
+  if (const auto at = out.find(".00 "); at != std::string::npos) out.erase(at, 3);
+  return out;
+}
+
+/// Takes "400.00 MiB"; "" where there is none.
+std::string_view take_size(Scan& scan) {
+  const std::string_view from = scan.rest();
+  const std::string_view number = scan.all_of("0123456789.");
+  if (number.empty() || !scan.take(" ")) return "";
+  const std::string_view unit = scan.none_of(" .,;:()\n");
+  return unit.empty() ? "" : from.substr(0, number.size() + 1 + unit.size());
+}
+
+/// "8.00 GiB" of "8.00 GiB allowed"; "" where there is none. A limit, if ranks share a GPU or a
+/// program asked for a part of it.
+std::string_view allowed_in(std::string_view text) {
+  for (std::size_t at = 0; (at = text.find(" allowed", at)) != std::string_view::npos; ++at) {
+    const std::size_t unit = text.rfind(' ', at - 1);
+    if (at == 0 || unit == std::string_view::npos || unit == 0) continue;
+    const std::size_t before = text.find_last_not_of("0123456789.", unit - 1);
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    if (begin < unit) return text.substr(begin, at - begin);
+  }
+  return "";
 }
 
 /// PyTorch's paragraph as what was asked, what was free, of how much.
 std::string brief_text(const std::string& text) {
-  static const std::regex memory(
-      "out of memory\\. Tried to allocate ([\\d.]+ \\w+)\\.(?: GPU \\d+ has a total capacity of "
-      "([\\d.]+ \\w+) of which ([\\d.]+ \\w+) is free)?");
-  std::smatch match;
-  if (std::regex_search(text, match, memory)) {
-    const std::string free = match[2].matched ? fmt::format("; {} free of {}", plain_size(match[3]),
-                                                            plain_size(match[2]))
-                                              : "";
-    // A limit, if ranks share a GPU or a program asked for a part of it.
-    static const std::regex part("([\\d.]+ \\w+) allowed");
-    std::smatch allowed;
-    return fmt::format("out of memory: asked {}{}{}", plain_size(match[1]), free,
-                       std::regex_search(text, allowed, part)
-                           ? fmt::format("; {} allowed", plain_size(allowed[1]))
-                           : "");
+  constexpr std::string_view kAsked = "out of memory. Tried to allocate ";
+  for (std::size_t at = 0; (at = text.find(kAsked, at)) != std::string::npos; ++at) {
+    Scan scan(std::string_view(text).substr(at + kAsked.size()));
+    const std::string_view asked = take_size(scan);
+    if (asked.empty() || asked.size() > kBrief || !scan.take(".")) continue;
+    std::string free;
+    if (scan.take(" GPU ") && !scan.all_of(kDecimal).empty() &&
+        scan.take(" has a total capacity of ")) {
+      const std::string_view whole = take_size(scan);
+      const bool of_which = scan.take(" of which ");
+      const std::string_view left = take_size(scan);
+      if (of_which && !left.empty() && left.size() + whole.size() < kBrief && scan.take(" is free"))
+        free = fmt::format("; {} free of {}", plain_size(left), plain_size(whole));
+    }
+    const std::string_view allowed = allowed_in(text);
+    return fmt::format("out of memory: asked {}{}{}", plain_size(asked), free,
+                       allowed.empty() || allowed.size() > kBrief
+                           ? ""
+                           : fmt::format("; {} allowed", plain_size(allowed)));
   }
   if (text.size() <= kBrief) return text;
   return text.substr(0, text.rfind(' ', kBrief)) + " ...";
@@ -47,11 +76,23 @@ std::string brief_text(const std::string& text) {
 /// "step 1, after all_gather 19" of "a/b/c two_buffers, step 1, after all_gather 19 of ...": the
 /// variant is named beside it.
 std::string brief_place(const std::string& place) {
-  static const std::regex known("^[^,]*, (step \\d+)(?:, (after|waiting in) (\\S+(?: \\d+)?))?");
-  std::smatch match;
-  if (!std::regex_search(place, match, known)) return "";
-  return match[2].matched ? fmt::format("{}, {} {}", match[1].str(), match[2].str(), match[3].str())
-                          : match[1].str();
+  Scan scan(place);
+  scan.none_of(",");
+  if (!scan.take(", step ")) return "";
+  const std::string_view step = scan.all_of(kDecimal);
+  if (step.empty()) return "";
+  std::string out = fmt::format("step {}", step);
+  for (const std::string_view how : {", after ", ", waiting in "}) {
+    if (!scan.take(how)) continue;
+    const std::string_view call = scan.none_of(" \t\n");
+    if (call.empty()) return out;
+    out += fmt::format("{}{}", how, call);
+    if (scan.take(" "))
+      if (const std::string_view number = scan.all_of(kDecimal); !number.empty())
+        out += fmt::format(" {}", number);
+    return out;
+  }
+  return out;
 }
 
 /// Cause of a failed verdict, and the variant that it lies in.

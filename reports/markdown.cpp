@@ -19,15 +19,7 @@ constexpr std::size_t kGroupsShown = 50;  // of failures
 
 std::string plain(const std::string& text) { return markdown_text(text); }
 
-/// Code: fenced by more backticks than it holds; a bar would end a table's cell even there.
-std::string code(const std::string& text) {
-  std::string fence = "`", body = one_line(text);
-  while (body.find(fence) != std::string::npos) fence += '`';
-  for (std::size_t at = 0; (at = body.find('|', at)) != std::string::npos; at += 2)
-    body.insert(at, "\\");
-  const char* space = fence.size() > 1 ? " " : "";
-  return fence + space + body + space + fence;
-}
+std::string code(const std::string& text) { return markdown_code(text); }
 
 std::string verdicts(const Cell& cell) {
   if (!cell.error.empty()) return "**error**";
@@ -220,6 +212,14 @@ std::string markdown_text(const std::string& text) {
     known != nullptr ? out += known : out += c;
   }
   return out;
+}
+
+std::string markdown_code(const std::string& text) {
+  const std::string body = one_line(text);
+  std::string fence = "`";
+  while (body.find(fence) != std::string::npos) fence += '`';
+  const char* space = fence.size() > 1 || body.empty() ? " " : "";
+  return fence + space + body + space + fence;
 }
 
 std::string markdown(const Report& report) {

@@ -1,4 +1,5 @@
-// Colours of a terminal's text.
+// Colours of a terminal's text, between marks that the door to the terminal knows (printable of
+// harness/record/one_line.h): no escape is in a text before.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@ namespace tidemark {
 struct Paint {
   bool on;
   std::string operator()(const char* code, const std::string& text) const {
-    return on ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
+    return on ? std::string("\x01") + code + "\x02" + text + "\x01" + "0" + "\x02" : text;
   }
   std::string bold(const std::string& text) const { return (*this)("1", text); }
   std::string dim(const std::string& text) const { return (*this)("2", text); }

@@ -18,6 +18,8 @@ std::string text_of(const Report& report, bool colour = false);
 std::string markdown(const Report& report);
 /// Text that Markdown and HTML leave alone.
 std::string markdown_text(const std::string& text);
+/// Text as code on one line: fenced by more backticks than it holds.
+std::string markdown_code(const std::string& text);
 
 /// junit.xml: one suite a scenario; a case for each assertion that failed or was skipped, and one
 /// for all verdicts of a variant that passed. The counts are those of every other rendering. A

@@ -85,6 +85,8 @@ std::string gzip(const std::string& bytes) {
 std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::runtime_error("zlib cannot start");
+  const auto end = [](z_stream* of) { inflateEnd(of); };
+  const std::unique_ptr<z_stream, decltype(end)> ends(&stream, end);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   std::string out, part(1 << 20, '\0');
@@ -95,7 +97,6 @@ std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
     result = inflate(&stream, Z_NO_FLUSH);
     out.append(part, 0, part.size() - stream.avail_out);
   }
-  inflateEnd(&stream);
   if (result != Z_STREAM_END && out.size() <= most) return std::nullopt;
   return out;
 }

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "reports/paint.h"
+
 namespace tidemark {
 namespace {
 
@@ -33,6 +40,50 @@ TEST(Units, OneLineLeavesNoControlCharacters) {
             " 31m");  // a C1 control
   EXPECT_EQ(one_line("\xff\xc3\xa9\xed\xa0\x80\xf0\x9f\x8c\x8a\xe2"),
             "?\xc3\xa9???\xf0\x9f\x8c\x8a?");
+  EXPECT_EQ(one_line("a\xe2\x80\xa8"
+                     "b"),
+            "a b");  // a line separator
+}
+
+// Any bytes: what is printed is UTF-8 without controls, and colours are those of Paint alone.
+TEST(Units, NothingThatATerminalObeysIsPrinted) {
+  std::mt19937 random(std::random_device{}());
+  const std::string pieces[] = {"\x1b",
+                                "[31m",
+                                "\x01",
+                                "31",
+                                "\x02",
+                                "\n",
+                                "\xc2",
+                                "\x9b",
+                                "\xe2\x80\xa8",
+                                "\xff",
+                                "a",
+                                "\r",
+                                "\x7f",
+                                "\xf0\x9f\x8c\x8a",
+                                std::string(1, '\0')};
+  for (int round = 0; round < 5000; ++round) {
+    std::string text;
+    for (std::size_t n = random() % 12; n > 0; --n)
+      text += random() % 3 == 0 ? std::string(1, static_cast<char>(random()))
+                                : pieces[random() % std::size(pieces)];
+    const std::string line = one_line(text);
+    EXPECT_EQ(line.find_first_of(std::string("\n\r\x1b\x01\x02\x7f\0", 7)), std::string::npos);
+    EXPECT_EQ(line.find("\xc2\x9b"), std::string::npos);
+    EXPECT_EQ(one_line(line), line);
+    EXPECT_FALSE(nlohmann::json(line).dump().empty());  // throws where it is not UTF-8
+    std::string shown = printable(text);
+    for (const char* code : {"\x1b[31m", "\x1b[1m", "\x1b[0m"})
+      for (std::size_t at; (at = shown.find(code)) != std::string::npos;)
+        shown.erase(at, std::strlen(code));
+    if (text.find('\x01') == std::string::npos) EXPECT_EQ(shown.find('\x1b'), std::string::npos);
+    EXPECT_EQ(printable(line), line);
+  }
+  EXPECT_EQ(printable(Paint{true}.red("a") + "\n"), "\x1b[31ma\x1b[0m\n");
+  EXPECT_EQ(printable("\x01"
+                      "31;1\x02\x01\x02\x01x\x02"),
+            " 31;1    x ");
 }
 
 TEST(Units, Durations) {

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <stdexcept>
 
@@ -94,6 +91,7 @@ void read_details(const fs::path& folder, Report& report) {
     for (VariantRecord& variant : trial.variants) {
       const auto file = std::ranges::find(variant.files, kDetails, &FileBeside::what);
       if (file == variant.files.end()) continue;
+      refuse_links(folder, file->path);
       const fs::path path = folder / file->path;
       if (!fs::exists(path))
         refuse(path, "cannot be read",
@@ -111,61 +109,6 @@ void add_renderings(std::vector<File>& out, const Report& report, const Report* 
   out.push_back({"benchmark.json", benchmark_json(report)});
   out.push_back({"report.html", html(report, base, changes, nights)});
 }
-
-/// Files written under other names, gone again unless they have been renamed.
-class Drafts {
- public:
-  explicit Drafts(std::string remedy) : remedy_(std::move(remedy)) {}
-  ~Drafts() {
-    std::error_code ignored;
-    for (const fs::path& draft : drafts_) fs::remove(draft, ignored);
-    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder)
-      fs::remove(*folder, ignored);  // if empty
-  }
-
-  void folder(const fs::path& path) {
-    if (path.empty() || fs::is_directory(path)) return;
-    folder(path.parent_path());
-    std::error_code error;
-    fs::create_directory(path, error);
-    if (error) refuse(path, "cannot be made: " + error.message(), remedy_);
-    made_.push_back(path);
-  }
-
-  void write(const fs::path& path, const std::string& bytes) {
-    folder(path.parent_path());
-    const fs::path draft = path.string() + ".partial";
-    drafts_.push_back(draft);
-    errno = 0;
-    std::ofstream out(draft, std::ios::binary);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) refuse(path, std::string("cannot be written: ") + std::strerror(errno), remedy_);
-  }
-
-  std::vector<fs::path> write_all(const fs::path& folder, const std::vector<File>& files) {
-    std::vector<fs::path> paths;
-    for (const File& file : files) {
-      paths.push_back(folder / file.path);
-      write(paths.back(), file.bytes);
-    }
-    return paths;
-  }
-
-  void publish(const std::vector<fs::path>& paths) {
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      std::error_code error;
-      fs::rename(drafts_[i], paths[i], error);
-      if (error) refuse(paths[i], "cannot be put in place: " + error.message(), remedy_);
-    }
-    drafts_.clear();
-    made_.clear();
-  }
-
- private:
-  std::string remedy_;
-  std::vector<fs::path> drafts_, made_;
-};
 
 }  // namespace
 
@@ -189,12 +132,6 @@ std::string trial_folder(const TrialRecord& trial) {
   return out;
 }
 
-void write_files(const fs::path& folder, const std::vector<File>& files,
-                 const std::string& remedy) {
-  Drafts drafts(remedy);
-  drafts.publish(drafts.write_all(folder, files));
-}
-
 void write_all(const fs::path& folder, const Report& report, FindNights nights) {
   if (fs::exists(folder / "report.json"))
     refuse(folder, "holds a report already", "choose another output folder (--out)");
@@ -209,9 +146,10 @@ void write_all(const fs::path& folder, const Report& report, FindNights nights) 
   add_renderings(rest, written, nullptr, nullptr, &past);
   files.push_back({"report.json", head_text(written)});
   Drafts drafts(
+      folder,
       "make room there, then write the report by tidemark report; or choose another output folder "
       "(--out)");
-  const std::vector<fs::path> paths = drafts.write_all(folder, files);
+  for (const File& file : files) drafts.write(file);
   std::vector<std::string> missing;
   for (const File& file : rest) {
     try {
@@ -220,7 +158,7 @@ void write_all(const fs::path& folder, const Report& report, FindNights nights) 
       missing.emplace_back(missing.empty() ? error.what() : file.path);
     }
   }
-  drafts.publish(paths);  // last: who sees report.json sees the others too
+  drafts.publish();  // last: who sees report.json sees the others too
   if (missing.empty()) return;
   const std::size_t others = missing.size() - 1;
   throw std::runtime_error(fmt::format(

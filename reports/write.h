@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/record/record.h"
+#include "harness/record/write.h"
 #include "reports/html.h"
 #include "reports/nights.h"
 
@@ -36,15 +37,6 @@ struct Rendered {
 Rendered rerender(const std::filesystem::path& path, const Report* base = nullptr,
                   Changes (*changed)(const Report& base, const Report& fresh) = nullptr,
                   FindNights nights = nullptr);
-
-struct File {
-  std::string path;  // below the folder
-  std::string bytes;
-};
-/// All or nothing, as far as a file system allows: the files appear by renaming once all are
-/// written.
-void write_files(const std::filesystem::path& folder, const std::vector<File>& files,
-                 const std::string& remedy = "choose another output folder (--out)");
 
 /// "scenario/size/rN/mode/schedule/" of a run's folder.
 std::string trial_folder(const TrialRecord& trial);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "harness/cli/session_files.h"
 #include "harness/record/json.h"
 #include "harness/record/lock.h"
+#include "harness/record/write.h"
 #include "harness/run/runner.h"
 
 namespace tidemark {
@@ -17,8 +17,13 @@ namespace fs = std::filesystem;
 
 void replace(const fs::path& path, const std::string& text) {
   const fs::path fresh = path.string() + ".new";  // a rank may be killed while it writes
-  std::ofstream(fresh, std::ios::binary) << text;
   std::error_code ignored;
+  try {
+    write_bytes(fresh, text);
+  } catch (const std::runtime_error&) {  // a full disk: what was there stays
+    fs::remove(fresh, ignored);
+    return;
+  }
   fs::rename(fresh, path, ignored);
 }
 

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
+#include "harness/print.h"
+#include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "reports/compare/render.h"
 #include "reports/compare/threshold.h"
@@ -57,22 +58,15 @@ int run_exact(const CompareArguments& arguments, const char* flag, const char* c
   const std::string text = comparison.text(first, second);
   arguments.output.deliver(text, text.substr(text.rfind('\n', text.size() - 2) + 1));
   if (comparison.exit_code() == 4)
-    fmt::print(stderr,
-               "error: nothing to compare: no {} (same scenario, size, ranks, mode, schedule, "
-               "variant, rank, parameters, steps and seed)\n",
-               fmt::format(fmt::runtime(compared), first, second));
+    print(stderr,
+          "error: nothing to compare: no {} (same scenario, size, ranks, mode, schedule, "
+          "variant, rank, parameters, steps and seed)\n",
+          fmt::format(fmt::runtime(compared), first, second));
   return comparison.exit_code();
 }
 
 /// The first bytes of a file; empty for a folder.
-std::string begin_of(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return "";
-  std::ifstream in(path, std::ios::binary);
-  std::string begin(4096, '\0');
-  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<std::size_t>(in.gcount()));
-  return begin;
-}
+std::string begin_of(const std::string& path) { return first_bytes(path, 4096); }
 
 /// True for a file that is not a run's own events: a memory snapshot, or a recording of one.
 bool is_trace_of_snapshot(const std::string& path) {
@@ -184,10 +178,10 @@ int run_compare(CompareArguments arguments) {
                            comparison_summary(comparison));
   tell_github(comparison, comparison_markdown(comparison, base, fresh));
   if (comparison.exit_code() == 4)
-    fmt::print(stderr,
-               "error: nothing to compare: no trial ran in both {} and {} with a variant in common "
-               "(same scenario, size, ranks, mode, schedule, steps, seed and parameters)\n",
-               base.name, fresh.name);
+    print(stderr,
+          "error: nothing to compare: no trial ran in both {} and {} with a variant in common "
+          "(same scenario, size, ranks, mode, schedule, steps, seed and parameters)\n",
+          base.name, fresh.name);
   return comparison.exit_code();
 }
 

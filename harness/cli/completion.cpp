@@ -6,6 +6,7 @@
 #include <string>
 
 #include "harness/cli/files.h"
+#include "harness/print.h"
 
 namespace tidemark {
 namespace {
@@ -44,9 +45,10 @@ void add_completion(CLI::App& app, Act& act) {
       "exit codes: 0 printed, 2 usage");
   command->callback([shell, &act] {
     act = [shell] {
-      fmt::print("{}", *shell == "bash"  ? std::string(kBash)
-                       : *shell == "zsh" ? std::string(kZsh) + kBash
-                                         : std::string(kFish));
+      print(stdout, "{}",
+            *shell == "bash"  ? std::string(kBash)
+            : *shell == "zsh" ? std::string(kZsh) + kBash
+                              : std::string(kFish));
       return 0;
     };
   });

@@ -10,6 +10,7 @@
 
 #include "harness/cli/checkpoint.h"
 #include "harness/cli/commands.h"
+#include "harness/print.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
 #include "reports/units.h"
@@ -57,24 +58,24 @@ void print_plan(const std::vector<PlannedTrial>& planned, const Options& options
   const auto past = past_trials(history, host_name(), options.as_rank >= 0);
   std::size_t name = 5;
   for (const auto& each : planned) name = std::max(name, record_of(each).name().size());
-  fmt::print("{:<{}}  {:>10}  {:>9}  {}\n", "trial", name, "needs", "took last", "");
+  print(stdout, "{:<{}}  {:>10}  {:>9}  {}\n", "trial", name, "needs", "took last", "");
   std::size_t run = 0, known = 0;
   Ns total = 0;
   for (const auto& each : planned) {
     const TrialRecord record = record_of(each);
     if (!each.unfit.empty()) {
-      fmt::print("{:<{}}  SKIPPED: {}\n", record.name(), name, each.unfit);
+      print(stdout, "{:<{}}  SKIPPED: {}\n", record.name(), name, each.unfit);
       continue;
     }
     ++run;
     const auto took = time_of(past, record);
     if (took) ++known, total += *took;
-    fmt::print("{:<{}}  {:>10}  {:>9}  {}\n", record.name(), name,
-               each.needs ? bytes_text(*each.needs) : "?", took ? in_minutes(*took) : "?",
-               particulars(each));
+    print(stdout, "{:<{}}  {:>10}  {:>9}  {}\n", record.name(), name,
+          each.needs ? bytes_text(*each.needs) : "?", took ? in_minutes(*took) : "?",
+          particulars(each));
   }
-  fmt::print("\n{} of {} trials would run, {} would be skipped.{}\n", run, planned.size(),
-             planned.size() - run, estimate(run, known, total, history));
+  print(stdout, "\n{} of {} trials would run, {} would be skipped.{}\n", run, planned.size(),
+        planned.size() - run, estimate(run, known, total, history));
 }
 
 }  // namespace tidemark

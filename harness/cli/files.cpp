@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "harness/cli/boundary.h"
+#include "harness/print.h"
+#include "harness/record/budget.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -31,23 +34,25 @@ void Output::check() const {
 
 void Output::deliver(const std::string& text, const std::string& summary) const {
   if (out.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(stdout, text);
   } else {
     check();
     const fs::path path = fs::absolute(out);
     write_files(path.parent_path(), {{path.filename().string(), text}});
-    fmt::print("{}\n{}\n", summary, out);
+    print(stdout, "{}\n{}\n", summary, out);
   }
   if (std::fflush(stdout) != 0)
     throw std::runtime_error("the output cannot be written: is the disk full?");
 }
 
 int run_act(const Act& act) {
+  const Budget budget;
   try {
     return act();
-  } catch (const std::runtime_error& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 2;
+  } catch (...) {
+    const Told what = told(std::current_exception(), 2);
+    print_error(what.line);
+    return what.code;
   }
 }
 

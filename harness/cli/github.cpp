@@ -5,11 +5,12 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <regex>
+#include <string_view>
 
 #include "harness/print.h"
+#include "harness/record/scan.h"
+#include "harness/record/write.h"
 #include "reports/cause.h"
 #include "reports/compare/render.h"
 #include "reports/overview.h"
@@ -49,12 +50,22 @@ std::string path_of(const std::string& name) {
 
 // "alive/activations, layers.*, forward train.py:61" of a program that holds more.
 std::optional<Annotation> line_that_grew(const Change& change) {
-  static const std::regex place(R"(^alive/.* ([^ ]+\.py):(\d+)( \(.*\))?$)");
-  std::smatch parts;
-  if (change.after.value_or(0) <= change.before.value_or(0) ||
-      !std::regex_match(change.metric, parts, place))
+  constexpr std::string_view kLine = ".py:";
+  const std::string_view metric = change.metric;
+  if (change.after.value_or(0) <= change.before.value_or(0) || !metric.starts_with("alive/"))
     return std::nullopt;
-  return Annotation{"holds more memory", sentence(change), path_of(parts[1]), std::stoi(parts[2])};
+  for (std::size_t at = metric.rfind(kLine); at != std::string_view::npos && at > 0;
+       at = metric.rfind(kLine, at - 1)) {
+    Scan scan(metric.substr(at + kLine.size()));
+    const auto line = scan.number(9);
+    const bool ends = scan.done() || (scan.take(" (") && scan.rest().ends_with(')'));
+    const std::size_t space = metric.rfind(' ', at);
+    if (!line || *line < 0 || !ends || space == std::string_view::npos) continue;
+    return Annotation{"holds more memory", sentence(change),
+                      path_of(std::string(metric.substr(space + 1, at + 2 - space))),
+                      static_cast<int>(*line)};
+  }
+  return std::nullopt;
 }
 
 bool on_github() {
@@ -69,10 +80,8 @@ void add_summary(std::string markdown) {
     markdown.resize(markdown.rfind('\n', kSummary) + 1);
     markdown += "\n(cut: the report has it all)\n";
   }
-  std::ofstream out(path, std::ios::binary | std::ios::app);
-  out << markdown << "\n";
-  out.close();
-  if (!out) print(stderr, "warning: GITHUB_STEP_SUMMARY={}: cannot be written\n", one_line(path));
+  if (!append_bytes(path, markdown + "\n"))
+    print(stderr, "warning: GITHUB_STEP_SUMMARY={}: cannot be written\n", one_line(path));
 }
 
 }  // namespace

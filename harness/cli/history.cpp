@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "harness/cli/files.h"
+#include "harness/print.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -27,8 +28,8 @@ int prune(const HistoryArguments& arguments) {
         "--prune needs what to keep: --prune 100 (the latest), --prune 90d, --prune 2026-01-31, or "
         "--since with it");
   const int removed = prune_history(arguments.path, keep);
-  fmt::print("{} run{} removed from the history (their folders stay)\n", removed,
-             removed == 1 ? "" : "s");
+  print(stdout, "{} run{} removed from the history (their folders stay)\n", removed,
+        removed == 1 ? "" : "s");
   return 0;
 }
 
@@ -36,17 +37,17 @@ int run_history(const HistoryArguments& arguments) {
   if (arguments.pruning) return prune(arguments);
   if (arguments.last_good) {
     const auto folder = last_good(arguments.path);
-    if (!folder.empty()) return fmt::print("{}\n", folder.string()), 0;
-    fmt::print(stderr, "error: {}: it records no run with exit code 0 whose report still exists\n",
-               arguments.path);
+    if (!folder.empty()) return print(stdout, "{}\n", folder.string()), 0;
+    print(stderr, "error: {}: it records no run with exit code 0 whose report still exists\n",
+          arguments.path);
     return 4;
   }
   arguments.output.check();
   const History history = read_history(arguments.path, {arguments.since, arguments.metrics});
   if (history.runs.empty() || (!arguments.metrics.empty() && history.trends.empty())) {
-    fmt::print(stderr, "error: {}: {}\n", arguments.path,
-               history.runs.empty() ? "no run in that time"
-                                    : "no metric matches; --format json lists them all");
+    print(stderr, "error: {}: {}\n", arguments.path,
+          history.runs.empty() ? "no run in that time"
+                               : "no metric matches; --format json lists them all");
     return 4;
   }
   const bool all = !arguments.metrics.empty();
@@ -90,7 +91,7 @@ void remember(const std::filesystem::path& folder, const Report& report) {
   try {
     record_run(folder, report, kPatience);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "warning: this run is not in the history: {}\n", one_line(error.what()));
+    print(stderr, "warning: this run is not in the history: {}\n", one_line(error.what()));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "harness/cli/deliver.h"
 #include "harness/cli/salvage.h"
 #include "harness/errors.h"
+#include "harness/print.h"
 #include "harness/ranks/processes.h"
 #include "harness/record/file.h"
 #include "harness/run/bracket.h"
@@ -55,8 +56,7 @@ int submit_and_wait(const fs::path& jobs) {
   const ProcessesEnd end = run_processes({{"jobs", {"/usr/bin/env", words, script, jobs}, {}}}, 1,
                                          /*together=*/true, jobs);
   if (end.signal != 0) return 130;
-  if (end.code == 127)
-    fmt::print(stderr, "error: --executor needs Python: there is no {}\n", words);
+  if (end.code == 127) print(stderr, "error: --executor needs Python: there is no {}\n", words);
   return end.code == 0 || end.code == 2 ? end.code : 3;
 }
 
@@ -173,7 +173,7 @@ int run_as_jobs(const Options& options, const std::vector<PlannedTrial>& planned
   for (const std::size_t index : trials)
     plan["jobs"].push_back(job_of(planned[index], index, folder_of_job(jobs, index), run.argv));
   fs::create_directories(jobs);
-  std::ofstream(jobs / "jobs.json") << plan.dump(1);
+  write_bytes(jobs / "jobs.json", plan.dump(1));
   const auto begin = std::chrono::steady_clock::now();
   const int submitted = submit_and_wait(jobs);
   std::error_code ignored;

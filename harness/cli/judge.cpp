@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/files.h"
+#include "harness/print.h"
 #include "harness/record/formula.h"
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
@@ -111,7 +112,7 @@ int judge_claims() {
                                {"why", verdict.why}});
   }
   out["text"] = text_of_failures(claims);
-  fmt::print("{}\n", line_of(out));
+  print(stdout, "{}\n", line_of(out));
   return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/judge/saving.h"
+#include "harness/print.h"
 #include "harness/record/json_writer.h"
 #include "harness/scenario.h"
 
@@ -54,9 +55,9 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
 
 // The table of README.md, which a test holds against this.
 void print_markdown(const std::vector<const Scenario*>& chosen) {
-  fmt::print(
-      "| scenario | what is wasted | baseline | fixed | controls, and what must catch them "
-      "|\n|---|---|---|---|---|\n");
+  print(stdout,
+        "| scenario | what is wasted | baseline | fixed | controls, and what must catch them "
+        "|\n|---|---|---|---|---|\n");
   for (const Scenario* scenario : chosen) {
     std::map<Role, std::string> names;
     for (const auto& variant : scenario->variants) {
@@ -64,8 +65,8 @@ void print_markdown(const std::vector<const Scenario*>& chosen) {
       text += fmt::format("{}`{}`", text.empty() ? "" : ", ", variant.name);
       if (variant.role == Role::control) text += fmt::format(" ({})", variant.caught_by);
     }
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", scenario->name, scenario->title,
-               names[Role::baseline], names[Role::fixed], names[Role::control]);
+    print(stdout, "| `{}` | {} | {} | {} | {} |\n", scenario->name, scenario->title,
+          names[Role::baseline], names[Role::fixed], names[Role::control]);
   }
 }
 
@@ -83,27 +84,27 @@ void print_sums(const Scenario& scenario, const Trial& trial, Basis basis) {
     }
   if (lines.empty()) return;
   const bool forms = basis == Basis::form;
-  fmt::print(
-      "\n  {} (requested bytes at the highest moment of the last step{}: size {}, {} ranks, rank "
-      "{}, schedule lagging)\n{}",
-      forms ? "forms" : "accounts", forms ? "" : ", read off the replay", trial.size, trial.ranks,
-      rank - 1, lines);
-  if (forms && !scenario.formed.empty()) fmt::print("    hold {}\n", scenario.formed);
+  print(stdout,
+        "\n  {} (requested bytes at the highest moment of the last step{}: size {}, {} ranks, rank "
+        "{}, schedule lagging)\n{}",
+        forms ? "forms" : "accounts", forms ? "" : ", read off the replay", trial.size, trial.ranks,
+        rank - 1, lines);
+  if (forms && !scenario.formed.empty()) print(stdout, "    hold {}\n", scenario.formed);
 }
 
-void print(const Scenario& scenario) {
-  fmt::print("{} - {}\n  {}\n\n  variants\n", scenario.name, scenario.title, scenario.story);
+void print_scenario(const Scenario& scenario) {
+  print(stdout, "{} - {}\n  {}\n\n  variants\n", scenario.name, scenario.title, scenario.story);
   for (const auto& variant : scenario.variants)
-    fmt::print(
-        "    {:<20} {:<9} {}{}\n", variant.name, name_of(variant.role), variant.what,
+    print(
+        stdout, "    {:<20} {:<9} {}{}\n", variant.name, name_of(variant.role), variant.what,
         variant.caught_by.empty() ? "" : fmt::format(" [must be caught by {}]", variant.caught_by));
-  fmt::print("\n  parameters\n");
+  print(stdout, "\n  parameters\n");
   for (const auto& p : scenario.parameters)
-    fmt::print("    {:<20} {}  {}\n", p.name,
-               p.values.empty() ? fmt::format("{}..{}", p.low, p.high)
-                                : fmt::format("{}", fmt::join(p.values, ", ")),
-               p.what);
-  fmt::print("\n  sizes\n");
+    print(stdout, "    {:<20} {}  {}\n", p.name,
+          p.values.empty() ? fmt::format("{}..{}", p.low, p.high)
+                           : fmt::format("{}", fmt::join(p.values, ", ")),
+          p.what);
+  print(stdout, "\n  sizes\n");
   for (const auto& size : scenario.sizes) {
     std::string text;
     for (Mode mode : size.modes)
@@ -111,16 +112,16 @@ void print(const Scenario& scenario) {
     for (const auto& [name, value] : settings_of(scenario, size.params))
       text += fmt::format(" {}={}", name, setting_text(value));
     if (size.on_ranks) text += " (more with more ranks)";
-    fmt::print("    {:<20} {}\n", size.name, text);
+    print(stdout, "    {:<20} {}\n", size.name, text);
   }
   const Trial trial = example(scenario);
   print_sums(scenario, trial, Basis::form);
   print_sums(scenario, trial, Basis::account);
-  fmt::print("\n  symbols\n");
+  print(stdout, "\n  symbols\n");
   for (const auto& symbol : symbols_of(scenario, trial, 0))
-    fmt::print("    {:<12} {}{}\n", symbol.name, symbol.what,
-               symbol.value ? fmt::format(" (here {:.0f})", *symbol.value) : "");
-  fmt::print("\n");
+    print(stdout, "    {:<12} {}{}\n", symbol.name, symbol.what,
+          symbol.value ? fmt::format(" (here {:.0f})", *symbol.value) : "");
+  print(stdout, "\n");
 }
 
 /// The scenarios that one of the names or globs matches; without names all scenarios.
@@ -151,14 +152,14 @@ int list_command(const Options& options) {
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const Scenario* scenario : chosen) json.push_back(as_json(*scenario));
-    fmt::print("{}\n", json.dump(2));
+    print(stdout, "{}\n", json.dump(2));
     return 0;
   }
   if (options.markdown) {
     print_markdown(chosen);
     return 0;
   }
-  for (const Scenario* scenario : chosen) print(*scenario);
+  for (const Scenario* scenario : chosen) print_scenario(*scenario);
   return 0;
 }
 

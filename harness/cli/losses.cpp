@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "harness/cli/files.h"
+#include "harness/print.h"
 #include "reports/curves/parity.h"
 
 namespace tidemark {
@@ -104,9 +105,9 @@ int run_parity(const ParityArguments& arguments) {
                                                    : parity_text)(report),
                            parity_summary(report));
   if (report.exit_code() == 4)
-    fmt::print(
-        stderr, "error: nothing to compare: {}\n",
-        report.compared() == 0 ? "no step is in both curves" : "every step is NaN in both curves");
+    print_error(std::string("nothing to compare: ") + (report.compared() == 0
+                                                           ? "no step is in both curves"
+                                                           : "every step is NaN in both curves"));
   return report.exit_code();
 }
 

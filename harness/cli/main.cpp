@@ -15,14 +15,17 @@
 #include <utility>
 #include <vector>
 
+#include "harness/cli/boundary.h"
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
+#include "harness/cli/variables.h"
 #include "harness/errors.h"
 #include "harness/exec/cause.h"
 #include "harness/exec/exec.h"
 #include "harness/fit/advise.h"
 #include "harness/fit/fit.h"
 #include "harness/help.h"
+#include "harness/print.h"
 #include "harness/ranks/leave.h"
 
 namespace tidemark {
@@ -89,6 +92,7 @@ int run_main(int given, char** words) {
   std::vector<char*> all = as_flags(given, words);
   char** argv = all.data();
   const int argc = static_cast<int>(all.size()) - 1;
+  check_variables();
   RunRecord version;
   version.tidemark = TIDEMARK_VERSION, version.git = TIDEMARK_GIT;
   if (argc > 1 && std::string_view(argv[1]) == "exec" && !wants_cuda())
@@ -133,20 +137,16 @@ int run_main(int given, char** words) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  const auto fail = [](const std::exception& error, int exit_code) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    tidemark::leave_cause({exit_code, "", error.what()});
-    return exit_code;
-  };
+  tidemark::open_standard_descriptors();
+  tidemark::tell_at_terminate();
   int code = 0;
   try {
     code = tidemark::run_main(argc, argv);
-  } catch (const tidemark::UsageError& error) {
-    code = fail(error, 2);
-  } catch (const tidemark::Unavailable& error) {
-    code = fail(error, error.code);
-  } catch (const std::exception& error) {
-    code = fail(error, 3);
+  } catch (...) {
+    const tidemark::Told what = tidemark::told(std::current_exception(), 3);
+    tidemark::print_error(what.line);
+    tidemark::leave_cause({what.code, "", what.line});
+    code = what.code;
   }
   return tidemark::with_output(code);
 }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "harness/print.h"
 #include "reports/numbers/numbers.h"
 #include "reports/write.h"
 
@@ -49,10 +50,10 @@ void NumbersFiles::save(const TrialRecord& trial, const Variant& variant, int ra
     for (const Shard& shard : *shards) bytes += static_cast<Bytes>(shard.values.nbytes());
   full_ = bytes > left_;
   if (full_) {
-    fmt::print(stderr,
-               "note: --numbers: those of {} and of all that follows are left out: the ranks "
-               "together write at most {} MiB (fewer trials, or a smaller size)\n",
-               log.name(), most_ >> 20);
+    print(stderr,
+          "note: --numbers: those of {} and of all that follows are left out: the ranks "
+          "together write at most {} MiB (fewer trials, or a smaller size)\n",
+          log.name(), most_ >> 20);
     return;
   }
   left_ -= bytes;

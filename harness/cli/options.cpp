@@ -9,6 +9,7 @@
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
 #include "harness/help.h"
+#include "harness/print.h"
 #include "reference/memory/placement.h"
 #include "reports/units.h"
 
@@ -191,7 +192,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   exit_code = parse_line(app, argc, argv);
   if (exit_code >= 0) return options;
   if (app.get_subcommands().empty()) {
-    std::fputs(app.help().c_str(), stdout);
+    print_text(stdout, app.help());
     exit_code = 0;
     return options;
   }

@@ -29,15 +29,14 @@ void Progress::operator()(const std::string& what) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   if (live_)
-    print(stderr, "\r\033[K[{}/{}] {} ({:.1f} s{})", trial_, expected_.size(), what, seconds,
-          left());
+    print_over(stderr, "[{}/{}] {} ({:.1f} s{})", trial_, expected_.size(), what, seconds, left());
   else if (what != last_)
     print(stderr, "[{}/{}] {} ({:.1f} s{})\n", trial_, expected_.size(), what, seconds, left());
   last_ = what;
 }
 
 void Progress::done() const {
-  if (live_) print(stderr, "\r\033[K");
+  if (live_) print_over(stderr, "");
 }
 
 }  // namespace tidemark

@@ -216,7 +216,7 @@ int rank_command(const Options& options, int argc, char** argv) {
     require_same_build(all, run);
     run.require_all = options.require_all;
     folder = folder_of(options, run.id, all);
-    if (rank == 0 && !launched_by_tidemark()) std::fputs(note.c_str(), stderr);
+    if (rank == 0 && !launched_by_tidemark()) print_text(stderr, note);
     const fs::path session = outlived ? session_folder() : folder / kUnfinished;
     flight::open(session, rank);
     at::set_num_threads(1);
@@ -242,13 +242,13 @@ int rank_command(const Options& options, int argc, char** argv) {
     }
     code = all.worst(code);
   } catch (const UsageError& error) {  // these four are the same on all ranks: none waits
-    if (rank == 0) print(stderr, "error: {}\n", error.what());
+    if (rank == 0) print_error(error.what());
     code = 2;
   } catch (const NothingSelected& error) {
-    if (rank == 0) print(stderr, "error: {}\n", error.what());
+    if (rank == 0) print_error(error.what());
     code = 4;
   } catch (const Unavailable& error) {
-    if (rank == 0) print(stderr, "error: {}\n", error.what());
+    if (rank == 0) print_error(error.what());
     code = error.code;
   } catch (const CollectivesRefused& error) {
     if (rank == 0 && options.collectives == "auto" && launched_by_tidemark())

@@ -13,6 +13,8 @@
 #include "harness/cli/replay_before.h"
 #include "harness/cli/replayed_allocator.h"
 #include "harness/device/platform.h"
+#include "harness/print.h"
+#include "harness/record/budget.h"
 #include "reports/snapshot/rewind.h"
 #include "reports/units.h"
 
@@ -219,13 +221,14 @@ void add_snapshot_replay(CLI::App& app, Act& act) {
   command->callback([file, device, &act] {
     act = [file, device] {
       const Snapshot snapshot = read_snapshot(*file);
+      end_budget();  // PyTorch's allocator takes its time
       if (virtual_device() == nullptr)
         throw std::runtime_error(
             "snapshot replay: needs the virtual device, and this process has NVIDIA's libraries");
       try {
         Replay replay(snapshot, traced_device(snapshot, *device));
         replay.run();
-        fmt::print("{}", replay.text(*file));
+        print(stdout, "{}", replay.text(*file));
         return replay.exit_code();
       } catch (const SnapshotError& error) {
         throw SnapshotError(*file + ": " + error.what());

@@ -10,6 +10,7 @@
 #include "harness/cli/tests.h"
 #include "harness/exec/job.h"
 #include "harness/exec/recover.h"
+#include "harness/print.h"
 #include "harness/record/json.h"
 #include "reports/compare/render.h"
 #include "reports/headline.h"
@@ -40,7 +41,7 @@ void add_report(CLI::App& app, Act& act) {
     if (path->empty() && !*schema) throw CLI::RequiredError("dir");
     act = [path, base, json, schema] {
       if (*schema) {
-        fmt::print("{}", json_text(report_schema()));
+        print(stdout, "{}", json_text(report_schema()));
         return 0;
       }
       recover_report(*path);
@@ -48,8 +49,8 @@ void add_report(CLI::App& app, Act& act) {
       finish_tests(*path);
       if (*json) {
         const bool of_job = std::filesystem::exists(std::filesystem::path(*path) / "job");
-        fmt::print("{}",
-                   json_text(of_job ? Job(*path).report() : read_whole(*path), Extent::read_back));
+        print(stdout, "{}",
+              json_text(of_job ? Job(*path).report() : read_whole(*path), Extent::read_back));
         return 0;
       }
       std::optional<Report> other;
@@ -63,7 +64,7 @@ void add_report(CLI::App& app, Act& act) {
         if (other) changes = changed(*other, done.report);
         rerender_programs(done.folder, done.report, changes ? &*changes : nullptr);
       }
-      fmt::print("{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));
+      print(stdout, "{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));
       return 0;
     };
   });

@@ -32,7 +32,7 @@ int run_command(Options& options, int argc, char** argv) {
   const std::string id = record.id;
   const fs::path folder = output_folder(options.out, id, options.force);
   setenv(kRunId, id.c_str(), 1);  // the report of the ranks has the folder's name
-  std::fputs(note.c_str(), stderr);
+  print_text(stderr, note);
   if (!options.executor.empty()) {
     record.require_all = options.require_all;
     return run_as_jobs(options, planned, ranks, folder, std::move(record));

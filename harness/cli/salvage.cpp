@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -15,6 +15,8 @@
 #include "harness/record/join.h"
 #include "harness/record/json.h"
 #include "harness/record/lock.h"
+#include "harness/record/one_line.h"
+#include "harness/record/write.h"
 
 namespace tidemark {
 namespace {
@@ -35,17 +37,28 @@ std::optional<Report> read(const fs::path& path) {
   return parse_report(read_bytes(path), path.string());
 }
 
+// The one trial of a file of the session, with `variants` of them (-1: as many as it has).
+TrialRecord the_trial(const fs::path& path, Report&& report, std::ptrdiff_t variants) {
+  if (report.trials.size() != 1 ||
+      (variants >= 0 && std::ssize(report.trials[0].variants) != variants))
+    throw std::runtime_error(path.string() +
+                             ": is not what a rank of this run writes: the file was changed");
+  return std::move(report.trials[0]);
+}
+
 // A variant that has ended on all ranks; none where the part of one of them is missing.
 std::optional<VariantRecord> whole(const fs::path& session, std::size_t trial,
                                    const std::string& variant, const std::vector<int>& ranks) {
   std::optional<TrialRecord> all;
   for (const int rank : ranks) {
-    auto part = read(session / name_of_part(trial, variant, rank));
+    const fs::path path = session / name_of_part(trial, variant, rank);
+    auto part = read(path);
     if (!part) return std::nullopt;
+    TrialRecord one = the_trial(path, std::move(*part), 1);
     if (all)
-      join(*all, std::move(part->trials.at(0)));
+      join(*all, std::move(one));
     else
-      all = std::move(part->trials.at(0));
+      all = std::move(one);
   }
   std::erase_if(all->variants.at(0).growth, [](const Growth& one) { return one.points.empty(); });
   return all->variants.at(0);
@@ -72,14 +85,14 @@ std::optional<Report> salvage(const fs::path& session, const Ending& ending) {
   report->run.interrupted = ending.interrupted;
   std::size_t under_way = report->trials.size();
   int first = 0, count = 0;
-  std::ifstream(session / kAt) >> under_way >> first >> count;
+  std::istringstream(first_bytes(session / kAt, 100)) >> under_way >> first >> count;
   std::vector<int> ranks(static_cast<std::size_t>(std::clamp(count, 1, 1024)));
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = first + static_cast<int>(i);
   std::string where = "before the first trial";
   for (std::size_t i = 0; i < report->trials.size(); ++i) {
     TrialRecord& trial = report->trials[i];
     if (auto whole = read(session / name_of_trial(i))) {
-      trial = std::move(whole->trials.at(0));
+      trial = the_trial(session / name_of_trial(i), std::move(*whole), -1);
       where = "after " + trial.name();
     } else if (i == under_way && !trial.variants.empty()) {
       const std::size_t at = gather_parts(session, report->run, i, ranks, trial);
@@ -110,6 +123,7 @@ void finish_run(const fs::path& folder) {
   const fs::path session = folder / kUnfinished;
   std::error_code none;
   if (!fs::is_directory(session, none)) return;
+  refuse_links(folder, kUnfinished);
   if (!fs::exists(folder / "report.json")) {
     for (const auto& entry : fs::directory_iterator(session))
       if (entry.path().filename().string().starts_with(kAlive) && stays_locked(entry.path()))
@@ -118,7 +132,8 @@ void finish_run(const fs::path& folder) {
                         entry.path().filename().string().substr(std::string_view(kAlive).size())));
     if (!fs::exists(session)) return;  // it has finished meanwhile
     std::string why = "its processes ended without a word";
-    if (std::ifstream failed(session / "failed"); failed) std::getline(failed, why);
+    if (const std::string failed = first_bytes(session / "failed", 4096); !failed.empty())
+      why = one_line(failed.substr(0, failed.find('\n')));
     const auto report = salvage(session, {why, false});
     if (!report)
       throw std::runtime_error(folder.string() +

@@ -13,10 +13,12 @@
 #include <string>
 #include <string_view>
 
+#include "harness/cli/boundary.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
 #include "harness/cli/jobs.h"
 #include "harness/device/choice.h"
+#include "harness/print.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/leave.h"
@@ -27,23 +29,15 @@ namespace {
 // Runs `answer` and turns an exception into one line on stderr and an exit code. Errors that every
 // rank would print are printed by local rank 0 alone.
 int guarded(const std::function<int()>& answer) {
-  const auto fail = [](const std::string& what, int code, bool alike) {
-    if (alike && local_rank() != 0)
-      sleep(2);  // a launcher ends all ranks when one ends: local rank 0 prints first
-    else         // PyTorch's errors go on with a stack trace
-      std::fprintf(stderr, "error: %s\n", what.substr(0, what.find('\n')).c_str());
-    return code;
-  };
   try {
     return answer();
-  } catch (const UsageError& error) {
-    return fail(error.what(), 2, true);
-  } catch (const NothingSelected& error) {
-    return fail(error.what(), 4, true);
-  } catch (const Unavailable& error) {
-    return fail(error.what(), error.code, true);
-  } catch (const std::exception& error) {
-    return fail(error.what(), 3, false);
+  } catch (...) {
+    const Told what = told(std::current_exception(), 3);
+    if (what.alike && local_rank() != 0)
+      sleep(2);  // a launcher ends all ranks when one ends: local rank 0 prints first
+    else
+      print_error(std::string_view(what.line).substr(0, what.line.find('\n')));
+    return what.code;
   }
 }
 
@@ -96,7 +90,7 @@ int run_main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--version")  // says on what a run would run
     note = choose_device(device_request(), argv);
   Options options = parse_options(argc, argv, exit_code);
-  std::fputs(note.c_str(), stdout);
+  print_text(stdout, note);
   if (exit_code >= 0) return exit_code;
   if (options.act) return run_act(options.act);
   return options.command == "list" ? list_command(options) : run(options, argc, argv);
@@ -106,5 +100,7 @@ int run_main(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
+  tidemark::open_standard_descriptors();
+  tidemark::tell_at_terminate();
   return tidemark::leave(tidemark::guarded([&] { return tidemark::run_main(argc, argv); }));
 }

@@ -14,6 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+import tidemark_files
+from tidemark_text import one_line
+
 ENDED = {"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "REVOKED"}
 LAUNCHED = ("SLURM_", "PMI_", "PMIX_", "OMPI_", "MPI_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "SUBMITIT_")
 NEVER = {"PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "AccountNotAllowed", "QOSNotAllowed", "InvalidAccount", "InvalidQOS"}
@@ -21,7 +24,7 @@ PATIENCE = 20  # s until a file system shows what a job has written
 
 
 def stop(what, code):
-    sys.exit(print(f"error: --executor: {what}", file=sys.stderr) or code)
+    sys.exit(print(one_line(f"error: --executor: {what}"), file=sys.stderr) or code)
 
 
 try:
@@ -169,7 +172,8 @@ class Jobs:
             time.sleep(0.2)
             self.watch()
         missing = {"job": "", "state": "CANCELLED", "code": None, "said": ""}
-        (self.folder / "ended.json").write_text(json.dumps([one or missing for one in self.results]))
+        with tidemark_files.create(self.folder / "ended.json") as file:
+            json.dump([one or missing for one in self.results], file)
         return 130 if self.interrupted else 0
 
 

@@ -1,15 +1,23 @@
 """tidemark_open.py FOLDER FILE PORT BROWSER: serves a report's folder on this machine alone, and opens FILE of it in the browser ("yes") or
-only says where it is. Every address begins with a secret: other users of the machine cannot read the files. A trace is handed to Perfetto by its postMessage protocol, a snapshot to memory_viz as PyTorch's own pages do."""
+only says where it is. Every address begins with a secret, which stands in no command line: the browser is given a file of this user's alone, which leads
+to the address. So other users of the machine cannot read the files. A trace is handed to Perfetto by its postMessage protocol, a snapshot to memory_viz as PyTorch's own pages do."""
 import base64
+import contextlib
 import functools
 import html
 import http.server
 import json
+import os
 import secrets
+import signal
 import sys
+import tempfile
 import urllib.parse
 import webbrowser
 from pathlib import Path
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # python -I leaves it out
+from tidemark_text import one_line  # noqa: E402
 
 PERFETTO = "https://ui.perfetto.dev"
 VIZ = "https://cdn.jsdelivr.net/gh/pytorch/pytorch@main/torch/utils/viz/MemoryViz.js"
@@ -138,6 +146,21 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.say(name, VIZ_BODY.format(module=html.escape(VIZ), nonce=nonce, module_text=script_text(VIZ), files=files), f"script-src 'nonce-{nonce}' {VIZ_SITES}; img-src data:")
 
 
+@contextlib.contextmanager
+def leading_to(address):
+    """A page of this user's alone that leads to the address: every user reads the words that a browser is started with."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-open-") as folder:  # 0700
+        page = Path(folder, "open.html")
+        page.touch(0o600)
+        page.write_text(PAGE.format(title="tidemark", body=f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">'
+                                                           f'<a href="{html.escape(address)}">{html.escape(address)}</a>'), encoding="utf-8")
+        yield page.as_uri()
+
+
+def say(name, address):
+    print(f"{one_line(name)}: {address}")
+
+
 def main():
     folder, file, port, browser = sys.argv[1:]
     try:
@@ -148,16 +171,18 @@ def main():
     server.secret, server.names = secrets.token_urlsafe(12), files_of(Path(folder), file)
     server.whole = (Path(folder) / "report.json").is_file()
     place = f"http://127.0.0.1:{server.server_port}/{server.secret}/"
-    print(f"{file}: {place}{address_of(file)}")
+    say(file, place + address_of(file))
     others = [name for name in server.names if name != file]
     for name in others[:MOST_SAID]:
-        print(f"{name}: {place}{address_of(name)}")
+        say(name, place + address_of(name))
     if len(others) > MOST_SAID:
         print(f"and {len(others) - MOST_SAID} more: {place}open/")
     print("Ctrl-C ends.", flush=True)
-    if browser == "yes" and not webbrowser.open(place + address_of(file)):
-        print("no browser was found: open the first address", file=sys.stderr)
-    server.serve_forever()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with leading_to(place + address_of(file)) if browser == "yes" else contextlib.nullcontext() as page:
+        if page is not None and not webbrowser.open(page):
+            print("no browser was found: open the first address", file=sys.stderr)
+        server.serve_forever()
 
 
 try:

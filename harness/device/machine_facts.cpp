@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 void add_driver(CudaFacts& facts) {
   const char* named = std::getenv("TIDEMARK_CUDA_DRIVER");
-  const auto candidates = named != nullptr ? std::vector<fs::path>{named} : driver_files(kDriver);
+  const auto candidates =
+      named != nullptr && *named != 0 ? std::vector<fs::path>{named} : driver_files(kDriver);
   const fs::path ours = virtual_folder() / kDriver;
   std::error_code ignored;
   for (const auto& each : candidates) {

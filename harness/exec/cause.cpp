@@ -1,11 +1,13 @@
 #include "harness/exec/cause.h"
 
-#include <cstdio>
-#include <fstream>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "harness/errors.h"
 #include "harness/exec/settings.h"
+#include "harness/record/file.h"
+#include "harness/virtual/device/new_file.h"
 
 namespace tidemark {
 
@@ -24,18 +26,22 @@ std::string cause_file() {
 }  // namespace
 
 void leave_cause(const Cause& cause) {
-  std::FILE* out = std::fopen(cause_file().c_str(), "wxe");
-  if (out == nullptr) return;
+  const int file = create_first(cause_file().c_str());
+  if (file < 0) return;
   const json fields{{"code", cause.code}, {"process", cause.process}, {"text", cause.text}};
-  std::fputs(fields.dump(-1, ' ', false, json::error_handler_t::replace).c_str(), out);
-  std::fclose(out);
+  const std::string text = fields.dump(-1, ' ', false, json::error_handler_t::replace);
+  [[maybe_unused]] const auto written = write(file, text.data(), text.size());
+  close(file);
 }
 
 std::optional<Cause> read_cause(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  const json fields = json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const json fields = json::parse(first_bytes(file, 1 << 20), nullptr, /*allow_exceptions=*/false);
   if (!fields.is_object()) return {};
-  return Cause{fields.value("code", 0), fields.value("process", ""), fields.value("text", "")};
+  try {
+    return Cause{fields.value("code", 0), fields.value("process", ""), fields.value("text", "")};
+  } catch (const json::exception&) {  // a field of another type
+    return {};
+  }
 }
 
 }  // namespace tidemark

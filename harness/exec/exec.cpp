@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <optional>
 
@@ -25,6 +24,7 @@
 #include "harness/exec/settings.h"
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/processes.h"
+#include "harness/record/write.h"
 #include "reports/folder.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
@@ -169,8 +169,9 @@ std::vector<Start> starts(const ExecOptions& exec, const fs::path& program, Exec
 
 /// For tidemark_server.py: what it was started with, which a Python that a script starts changes.
 void write_environment(const std::string& file) {
-  std::ofstream out(file, std::ios::binary);
-  for (char** each = environ; *each != nullptr; ++each) out << *each << '\0';
+  std::string text;
+  for (char** each = environ; *each != nullptr; ++each) text.append(*each).push_back('\0');
+  write_bytes(file, text);
 }
 
 /// Runs the program once, and returns its exit code. Its processes leave their records in `folder`.
@@ -198,10 +199,10 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   const ProcessesEnd end =
       run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);
   if (end.code != 0) leave_cause({end.code, end.first_name, end.first});
-  for (const std::string& line : end.messages) std::fprintf(stderr, "tidemark: %s\n", line.c_str());
+  for (const std::string& line : end.messages) say("tidemark: " + one_line(line) + "\n");
   if (end.left > 0)
-    std::fprintf(stderr, "tidemark: the program left %s running: killed\n",
-                 plural(end.left, "process", "processes").c_str());
+    say("tidemark: the program left " + plural(end.left, "process", "processes") +
+        " running: killed\n");
   if (!snapshots.empty()) write_snapshots(folder, snapshots);
   return end.code;
 }
@@ -232,7 +233,7 @@ void remember(const ExecOptions& exec, const std::string& host, Ns took) {
   try {
     record_program_time(history_file(), host, timed_as(exec), took);
   } catch (const HistoryError& error) {
-    std::fprintf(stderr, "warning: this run is not in the history: %s\n", error.what());
+    say("warning: this run is not in the history: " + one_line(error.what()) + "\n");
   }
 }
 

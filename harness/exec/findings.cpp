@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "harness/print.h"
 #include "harness/ranks/terminal.h"
 #include "harness/record/json.h"
 #include "reports/folder.h"
@@ -27,7 +28,7 @@ void say_peaks(const ProgramRecord& program) {
 
 }  // namespace
 
-void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+void say(const std::string& text) { print_text(stderr, text); }
 
 Findings::Findings(const ExecOptions& exec, RunRecord run)
     : exec_(exec), paint_{in_color(exec.color, STDERR_FILENO)} {

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -18,6 +18,7 @@
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/one_line.h"
+#include "harness/record/write.h"
 #include "reports/program/alive.h"
 
 namespace tidemark {
@@ -25,14 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-void write_new(const fs::path& file, const std::string& text) {
-  std::ofstream out(file);
-  out << text;
-  if (!out.flush())
-    throw std::runtime_error(
-        fmt::format("exec: {} cannot be written: {}", file.string(), std::strerror(errno)));
-}
 
 // The folder appears with its content, or another process's stands there.
 bool publish(const fs::path& folder, const Launcher& launcher, const Report& plan) {
@@ -45,7 +38,7 @@ bool publish(const fs::path& folder, const Launcher& launcher, const Report& pla
                                        {"job", launcher.job},
                                        {"size", launcher.size},
                                        {"report", to_json(plan)}};
-  write_new(fs::path(draft) / "job", text.dump());
+  write_bytes(fs::path(draft) / "job", text.dump());
   std::error_code error;
   fs::rename(draft, folder, error);
   if (error) fs::remove_all(draft);
@@ -108,13 +101,13 @@ fs::path Job::begin(const std::string& schedule) const {
 }
 
 void Job::end(const std::string& schedule, int exit_code) const {
-  write_new(folder_ / std::to_string(launcher_.rank) / schedule / "exit_code",
-            std::to_string(exit_code));
+  write_bytes(folder_ / std::to_string(launcher_.rank) / schedule / "exit_code",
+              std::to_string(exit_code));
 }
 
 Held Job::end() {
   Held guard = lock();
-  write_new(folder_ / std::to_string(launcher_.rank) / "ended", "");
+  write_bytes(folder_ / std::to_string(launcher_.rank) / "ended", "");
   alive_ = Held();
   return guard;
 }
@@ -179,7 +172,8 @@ Report Job::report() const {
         program.processes.push_back(std::move(process));
       }
       // That of a program, rather than that of its end by the launcher's signal.
-      if (int code = 0; std::ifstream(folder / "exit_code") >> code && code != 0)
+      if (int code = 0;
+          std::istringstream(first_bytes(folder / "exit_code", 20)) >> code && code != 0)
         if (program.exit_code == 0 || (program.exit_code > 128 && code < 128))
           program.exit_code = code;
     }

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "harness/device/linked_device.h"
@@ -16,6 +15,9 @@
 #include "harness/exec/job.h"
 #include "harness/exec/project.h"
 #include "harness/help.h"
+#include "harness/print.h"
+#include "harness/record/scan.h"
+#include "harness/virtual/recorder/format.h"
 #include "reports/folder.h"
 #include "reports/units.h"
 
@@ -60,7 +62,7 @@ int parse(int argc, char** argv, ExecOptions& exec) {
          "--devices", exec.devices,
          "number of GPUs that a process sees (as many as the launcher has started processes on "
          "this machine, or 1)")
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1, static_cast<int>(recorder::kDevices)));
   app.add_option("--gpu", exec.gpu, "profile of the virtual GPU, by name or file (h100-80g)");
   app.add_option("--capacity", exec.capacity,
                  "memory of a GPU, instead of its profile's: bytes, or 6GiB, 80GB");
@@ -148,9 +150,21 @@ int parse(int argc, char** argv, ExecOptions& exec) {
 }
 
 void check_sizes(const std::string& sizes) {
-  const std::string part = "(100|\\d{1,2}(\\.\\d+)?)%";
-  static const std::regex form(part + "|balanced|balanced," + part + "|" + part + ",balanced");
-  if (!sizes.empty() && !std::regex_match(sizes, form))
+  const auto is_part = [](std::string_view text) {  // 50%, 12.5%
+    if (!text.ends_with('%')) return false;
+    Scan scan(text.substr(0, text.size() - 1));
+    const std::string_view whole = scan.all_of(kDecimal);
+    if (scan.done()) return whole == "100" || whole.size() == 1 || whole.size() == 2;
+    return (whole.size() == 1 || whole.size() == 2) && scan.take(".") &&
+           !scan.all_of(kDecimal).empty() && scan.done();
+  };
+  const std::size_t comma = sizes.find(',');
+  const std::string first = sizes.substr(0, comma);
+  const std::string second = comma == std::string::npos ? "" : sizes.substr(comma + 1);
+  const bool alone = first == "balanced" || is_part(first);
+  const bool both =
+      (first == "balanced" && is_part(second)) || (is_part(first) && second == "balanced");
+  if (!sizes.empty() && !(comma == std::string::npos ? alone : both))
     throw UsageError("exec: --sizes " + sizes +
                      ": expected balanced, N% (at most 100, as in 50%), or both (balanced,50%)");
 }
@@ -167,7 +181,7 @@ void take_project_settings(ExecOptions& exec) {
   take(exec.mode, project->mode);
   if (exec.schedules.empty() && !project->schedule.empty()) exec.schedules = {project->schedule};
   if (exec.timeout == 0) exec.timeout = project->timeout;
-  std::fprintf(stderr, "tidemark: %s: %s\n", project->file.c_str(), project->text().c_str());
+  print(stderr, "tidemark: {}: {}\n", project->file.string(), one_line(project->text()));
   if (!kModes.contains(exec.mode) && !exec.mode.empty())
     throw UsageError("exec: mode " + exec.mode + " is none of known, math, shapes");
   for (const std::string& one : exec.schedules)

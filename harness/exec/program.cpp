@@ -7,12 +7,11 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <sstream>
 
 #include "harness/errors.h"
+#include "harness/record/file.h"
 #include "harness/record/one_line.h"
 
 namespace tidemark {
@@ -25,15 +24,17 @@ bool runs(const fs::path& file) {
 }
 
 bool is_python(const std::string& name) {
-  return std::regex_match(name, std::regex("python[0-9.]*"));
+  return name.starts_with("python") &&
+         name.find_first_not_of("0123456789.", std::string_view("python").size()) ==
+             std::string::npos;
 }
 
 // The first two lines: of a script with a long path the second starts the interpreter (pip's
 // #!/bin/sh, then '''exec' "/path/python" "$0" "$@").
 std::string head_of(const fs::path& program) {
-  std::ifstream file(program, std::ios::binary);
-  std::array<char, 2> mark{};
-  if (!file.read(mark.data(), 2) || mark[0] != '#' || mark[1] != '!') return "";
+  const std::string head = first_bytes(program, 1 << 16);
+  if (!head.starts_with("#!")) return "";
+  std::istringstream file(head.substr(2));
   std::string first, second;
   std::getline(file, first);
   std::getline(file, second);
@@ -78,7 +79,7 @@ std::optional<fs::path> python_of(const fs::path& program) {
 
 Libraries own_libraries(const fs::path& folder) {
   Libraries own;
-  own.torch = nlohmann::json::parse(std::ifstream(folder / "python" / "built.json")).at("torch");
+  own.torch = nlohmann::json::parse(read_bytes(folder / "python" / "built.json")).at("torch");
   own.layer = folder / "libtidemark_operators.so";
   for (const auto& file : fs::directory_iterator(folder)) {
     if (file.path().filename().string().find(".so.") != std::string::npos)

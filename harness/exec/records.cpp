@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "harness/print.h"
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
+#include "harness/record/number.h"
+#include "harness/virtual/device/new_file.h"
 #include "reports/snapshot/process_record.h"
 #include "reports/write.h"
 
@@ -18,7 +21,8 @@ namespace fs = std::filesystem;
 
 std::vector<std::pair<fs::path, ProcessMemory>> memories_in(const fs::path& folder) {
   std::vector<std::pair<fs::path, ProcessMemory>> out;
-  for (const auto& file : fs::directory_iterator(folder))
+  std::error_code gone;  // a user may remove the folder while the program runs
+  for (const auto& file : fs::directory_iterator(folder, gone))
     if (file.path().extension() == ".record")
       if (auto memory = record_figures(file.path()))
         out.emplace_back(file.path(), std::move(*memory));
@@ -33,8 +37,9 @@ std::vector<ProcessRecord> read_records(const fs::path& folder, const fs::path& 
   for (const auto& [file, memory] : memories_in(folder)) {
     if (memory.devices.empty()) continue;
     ProcessRecord record;
-    std::ifstream text(fs::path(file).replace_extension(".json"));
-    const auto rest = nlohmann::ordered_json::parse(text, nullptr, false);
+    const fs::path beside = fs::path(file).replace_extension(".json");
+    const auto rest = nlohmann::ordered_json::parse(
+        fs::exists(beside) ? read_bytes(beside) : std::string(), nullptr, false);
     if (!rest.is_discarded()) JsonReader::read(Node(rest, file.string()), record);
     record.pid = memory.pid;
     record.rank = memory.rank;
@@ -43,8 +48,12 @@ std::vector<ProcessRecord> read_records(const fs::path& folder, const fs::path& 
     record.devices = memory.devices;
     records.push_back(std::move(record));
   }
-  for (const auto& file : fs::directory_iterator(users)) {
-    const int pid = std::stoi(file.path().filename());
+  std::error_code gone;
+  for (const auto& file : fs::directory_iterator(users, gone)) {
+    const std::string name = file.path().filename();
+    const auto number = parse_number(name);  // a process's, else it is no mark of one
+    if (!number || *number < 1 || *number > std::numeric_limits<int>::max()) continue;
+    const int pid = static_cast<int>(*number);
     if (std::ranges::find(records, pid, &ProcessRecord::pid) == records.end())
       records.emplace_back().pid = pid;
   }
@@ -65,15 +74,15 @@ void write_snapshots(const fs::path& folder, const fs::path& to) {
     try {
       files.push_back({place.filename().string() + ".pickle", pickle(record_snapshot(file))});
     } catch (const SnapshotError& error) {
-      std::fprintf(stderr, "tidemark: what was alive in %s is not known: %s: %s\n", name.c_str(),
-                   file.c_str(), error.what());
+      print(stderr, "tidemark: what was alive in {} is not known: {}: {}\n", name, file.string(),
+            one_line(error.what()));
       continue;
     }
     const fs::path trace = fs::path(file).replace_extension(".trace.json.gz");
     if (fs::exists(trace))
       files.push_back({place.filename().string() + ".trace.json.gz", read_bytes(trace)});
     write_files(to, files, "name another folder (--report)");
-    std::ofstream mark(written);
+    make_mark(written.c_str());
   }
 }
 

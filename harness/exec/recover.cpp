@@ -2,6 +2,7 @@
 
 #include "harness/exec/job.h"
 #include "harness/record/json.h"
+#include "harness/record/write.h"
 #include "reports/program/page.h"
 
 namespace tidemark {
@@ -9,6 +10,7 @@ namespace tidemark {
 void recover_report(const std::filesystem::path& folder) {
   const std::filesystem::path records = folder / kJobFolder;
   if (!std::filesystem::exists(records / "job")) return;
+  refuse_links(folder, kJobFolder);
   const Job job(records);
   bool alive = false;
   {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/errors.h"
+#include "harness/record/budget.h"
 #include "harness/record/json.h"
 #include "reports/compare/compare.h"
 #include "reports/compare/render.h"
@@ -95,6 +96,7 @@ std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts) {
 
 Report read_base(const std::filesystem::path& path) {
   Report base;
+  const Budget budget;
   try {
     base = read_report(path);
   } catch (const std::runtime_error& error) {

@@ -1,10 +1,10 @@
 #include "harness/fit/cache.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include "harness/print.h"
@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t kMostOfRun = 64 << 20;  // bytes of a run that is kept
 constexpr std::size_t kMostFiles = 4000;
 constexpr std::uintmax_t kMostBytes = 4 << 20;  // a larger file counts by its size and time
 
@@ -83,16 +84,44 @@ void CacheKey::add_inputs(const std::vector<std::string>& program) {
   }
 }
 
+std::string not_ours(const fs::path& folder, bool make) {
+  std::error_code error;
+  if (make) {
+    const mode_t before = umask(077);
+    fs::create_directories(folder, error);
+    umask(before);
+    if (error) return fmt::format("{}: cannot be made: {}", folder.string(), error.message());
+  }
+  for (fs::path place = folder; !place.empty(); place = place.parent_path()) {
+    struct stat facts {};
+    const bool top = place == folder;
+    if (stat(place.c_str(), &facts) == 0) {
+      const bool others_write = (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+      if (facts.st_uid != geteuid() && (top || facts.st_uid != 0))
+        return fmt::format("{} belongs to another user", place.string());
+      if (others_write && (top || (facts.st_mode & S_ISVTX) == 0))
+        return fmt::format("other users can write to {}", place.string());
+      if (top && (facts.st_mode & 077) != 0) chmod(place.c_str(), 0700);
+    }
+    if (place == place.parent_path()) break;
+  }
+  return "";
+}
+
 std::string CacheKey::name() const { return fmt::format("{:016x}{:016x}", first_, second_); }
 
-std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name) {
+std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name,
+                                 const Wanted& wanted) {
   const fs::path file = folder / (name + ".json");
   std::error_code none;
   if (!fs::exists(file, none)) return std::nullopt;
   try {
-    const auto text = nlohmann::ordered_json::parse(read_bytes(file));
+    const auto text = nlohmann::ordered_json::parse(read_bytes(file, "", kMostOfRun));
     FitRun run;
     JsonReader::read(Node(text, file.string()), run);
+    if (run.values != wanted.values || run.gpu != wanted.gpu || run.capacity != wanted.capacity ||
+        run.room != wanted.room)
+      return std::nullopt;  // the answer to another question
     run.cached = true;
     return run;
   } catch (const std::exception&) {  // of another version, or damaged: it runs again
@@ -103,7 +132,7 @@ std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name
 void keep_run(const fs::path& folder, const std::string& name, const FitRun& run) {
   static bool warned = false;
   try {
-    fs::create_directories(folder);
+    if (const std::string why = not_ours(folder, true); !why.empty()) throw std::runtime_error(why);
     write_files(folder, {{name + ".json", json_text(json_of(run))}});
   } catch (const std::exception& error) {
     if (!warned) print(stderr, "warning: results are not kept: {}\n", one_line(error.what()));

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "harness/errors.h"
 #include "harness/exec/toml_file.h"
+#include "harness/record/file.h"
+#include "harness/record/write.h"
 
 namespace tidemark {
 namespace {
@@ -26,9 +27,14 @@ toml::table table_of(const fs::path& file) try {
   throw UsageError("fit: " + std::string(error.what()));
 }
 
+std::string read_file(const fs::path& file) try {
+  return read_bytes(file, "", kMostToml);
+} catch (const std::runtime_error& error) {
+  throw UsageError(std::string("fit: ") + error.what());
+}
+
 ordered_json read_json(const fs::path& file) {
-  std::ifstream in(file);
-  ordered_json all = ordered_json::parse(in, nullptr, false);
+  ordered_json all = ordered_json::parse(read_file(file), nullptr, false);
   if (all.is_discarded()) fail(file, "is not JSON");
   return all;
 }
@@ -41,6 +47,8 @@ bool is_toml(const fs::path& file) {
 
 ordered_json::json_pointer pointer(const std::string& key) {
   std::string path = "/" + key;
+  for (std::size_t at = 0; (at = path.find('~', at)) != std::string::npos; at += 2)
+    path.replace(at, 1, "~0");  // RFC 6901
   std::ranges::replace(path, '.', '/');
   return ordered_json::json_pointer(path);
 }
@@ -103,7 +111,7 @@ void check_config_file(const fs::path& file, const std::string& key) {
 
 void write_config_file(const fs::path& file, const std::map<std::string, std::string>& values,
                        const fs::path& to) {
-  std::ofstream out(to);
+  std::ostringstream out;
   if (is_toml(file)) {
     toml::table all = table_of(file);
     for (const auto& [key, value] : values) set(all, file, key, value);
@@ -123,7 +131,11 @@ void write_config_file(const fs::path& file, const std::map<std::string, std::st
     }
     out << all.dump(2) << '\n';
   }
-  if (!out.flush()) fail(to, "cannot be written");
+  try {
+    write_bytes(to, out.str());
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("fit: ") + error.what());
+  }
 }
 
 std::vector<std::string> words_of_config(const fs::path& file) {

@@ -78,11 +78,24 @@ std::vector<Wanted> wanted_now(std::vector<Question>& questions, const Store& st
   return all.empty() ? wanted_by(questions, store) : all;
 }
 
+/// "Not known: batch 3: a run was ended by signal 9 (Killed), ...".
+std::vector<std::string> kills(const Store& store) {
+  std::map<std::string, std::set<std::string>> by_line;
+  for (const FitRun& run : store.all())
+    if (run.killed) by_line[run.unknown].insert(values_text(run.values));
+  std::vector<std::string> out;
+  for (const auto& [line, values] : by_line)
+    out.push_back(fmt::format("Not known: {}: {}; the same command tries it again",
+                              fmt::join(values, "; "), line));
+  return out;
+}
+
 /// "refused by the program: batch 3, batch 5: ValueError: ...": values with the same line together.
 std::vector<std::string> refusals(const Store& store) {
   std::map<std::string, std::set<std::string>> by_line;
   std::set<std::string> all, without_steps;
   for (const FitRun& run : store.all()) {
+    if (run.killed) continue;
     if (run.exit_code != 0 && run.ooms == 0) by_line[run.last].insert(values_text(run.values));
     all.insert(values_text(run.values));
     if (run.exit_code == 0 && !run.stepped) without_steps.insert(values_text(run.values));
@@ -104,6 +117,7 @@ std::vector<std::string> notes_of(const FitOptions& fit, const Store& store, con
   const std::vector<FitRun> all = store.all();
   for (const Question& question : questions)
     for (const std::string& note : question.notes(store)) out.push_back(note);
+  for (const std::string& note : kills(store)) out.push_back(note);
   for (const std::string& note : refusals(store)) out.push_back(note);
   if (const FitVariable* searched = searched_of(fit))
     out.push_back(fmt::format(

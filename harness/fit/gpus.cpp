@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
+#include "harness/record/file.h"
 #include "harness/record/number.h"
 #include "reports/units.h"
 
@@ -16,8 +16,7 @@ namespace tidemark {
 Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve) {
   if (const std::string wrong = check_linked_settings(name, ""); !wrong.empty())
     throw UsageError("fit: --gpu: " + wrong);
-  std::ifstream in(linked_gpu().file);
-  const auto profile = nlohmann::json::parse(in);
+  const auto profile = nlohmann::json::parse(read_bytes(linked_gpu().file, "", 1 << 20));
   Gpu gpu;
   FitGpu& memory = gpu.memory;
   memory.name = name;
@@ -47,8 +46,12 @@ Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve) {
 }
 
 void read_prices(const std::string& file, std::vector<Gpu>& gpus) {
-  std::ifstream in(file);
-  if (!in) throw UsageError("fit: --prices " + file + ": cannot be read");
+  std::istringstream in;
+  try {
+    in.str(read_bytes(file, "", 1 << 20));
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("fit: --prices ") + error.what());
+  }
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;

@@ -1,6 +1,8 @@
 #include "harness/fit/options.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -116,7 +118,12 @@ fs::path usual_cache() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
   if (xdg != nullptr && *xdg != 0) return fs::path(xdg) / "tidemark" / "fit";
   const char* home = std::getenv("HOME");
-  return fs::path(home != nullptr ? home : "/tmp") / ".cache" / "tidemark" / "fit";
+  if (home == nullptr || *home == 0) {
+    const passwd* user = getpwuid(geteuid());
+    home = user != nullptr ? user->pw_dir : nullptr;
+  }
+  if (home == nullptr || *home != '/') return "";  // no folder that another user could have made
+  return fs::path(home) / ".cache" / "tidemark" / "fit";
 }
 
 void parse_words(CLI::App& app, std::vector<std::string> words) {
@@ -164,7 +171,7 @@ void check(FitOptions& fit, bool varies) {
     throw UsageError("advise: --gpu takes one GPU: tidemark fit compares several");
   check_variables(fit.variables, fit.program);
   if (fit.cache.empty()) fit.cache = usual_cache();
-  fit.cache = fs::absolute(fit.cache);
+  if (!fit.cache.empty()) fit.cache = fs::absolute(fit.cache);
   if (fit.jobs == 0) fit.jobs = cores();
   for (const auto& [flag, place] : {std::pair{"--out", fit.out}, std::pair{"--report", fit.report}})
     if (!place.empty() && fs::exists(place))

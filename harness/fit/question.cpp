@@ -71,6 +71,8 @@ Seen Question::seen(const Store& store, std::int64_t place) const {
   const FitRun* room = with_room(store, place);
   const FitRun* own = real(store, place);
   const Bytes most = capacity(store);
+  for (const FitRun* run : {room, own})
+    if (run != nullptr && run->killed) return {Fits::killed};
   if (adapts_) {
     if (own == nullptr) return {};
     if (own->ooms > 0) return {Fits::no, static_cast<double>(most) + 1};
@@ -179,6 +181,7 @@ FitAnswer Question::answer(const Store& store) const {
     if (one.fits == Fits::unknown)
       out.why = run->unknown.empty() ? "the run at the GPU's size has not ended" : run->unknown;
     if (one.fits == Fits::unknown && place < best) out.why.clear();
+    if (one.fits == Fits::killed && best < 0) out.why = run->unknown;
     if (one.fits == Fits::refused && best < 0) out.why = run->last;
   }
   const bool open = !next(store).empty();
@@ -194,8 +197,9 @@ FitAnswer Question::answer(const Store& store) const {
     if (room != nullptr && !out.run->alive) out.run->alive = room->alive;
     if (room != nullptr && out.run->step_ns == 0) out.run->step_ns = room->step_ns;
   } else {
-    const bool unknown = std::ranges::any_of(
-        all, [](const auto& each) { return each.second.fits == Fits::unknown; });
+    const bool unknown = std::ranges::any_of(all, [](const auto& each) {
+      return each.second.fits == Fits::unknown || each.second.fits == Fits::killed;
+    });
     out.verdict = unknown ? "unknown" : refused ? "refused by the program" : "does not fit";
   }
   tell_miss(out, store, all);

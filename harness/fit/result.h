@@ -11,7 +11,9 @@ namespace tidemark {
 /// that there is none (`cause`), and the marks of python/tidemark_steady.py (`steady/`). Throws
 /// UsageError if exec has refused the command, and std::runtime_error if it failed, each with its
 /// line.
-FitRun read_run(const FitValues& values, const std::filesystem::path& folder);
+/// `killed`: how a signal has ended exec itself; empty: none has.
+FitRun read_run(const FitValues& values, const std::filesystem::path& folder,
+                const std::string& killed);
 
 /// The program ran to its end, or to where its steps repeat, without an out-of-memory error.
 inline bool ended_well(const FitRun& run) {

@@ -1,12 +1,12 @@
 #include "harness/fit/runs.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <set>
 #include <thread>
@@ -34,6 +34,10 @@ void add_environment(CacheKey& key) {
     for (const std::string_view begin :
          {"TIDEMARK_", "PYTORCH_", "TORCH", "CUDA", "CUBLAS", "NCCL_", "PYTHON", "PATH="})
       if (std::string_view(*each).starts_with(begin)) key.add(*each);
+  for (const int limit : {RLIMIT_AS, RLIMIT_DATA, RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_NPROC}) {
+    rlimit most{};  // of the host: what it ends says nothing where there is none
+    if (getrlimit(limit, &most) == 0) key.add(fmt::format("limit {} {}", limit, most.rlim_cur));
+  }
 }
 
 /// Calls `ended(i)` for each run that has ended, as soon as it has, and says on a terminal how far
@@ -49,7 +53,7 @@ class Watch {
   }
   ~Watch() {
     stop();
-    if (live_) print(stderr, "\r\033[K");
+    if (live_) print_over(stderr, "");
   }
   void stop() {
     stopped_ = true;
@@ -67,8 +71,8 @@ class Watch {
     for (int tick = 0; !stopped_; ++tick) {
       look();
       if (live_ && tick % 5 == 0)
-        print(stderr, "\r\033[K[{} of {} runs] {:.0f} s{}", done_.size(), all_.size(), since(begun),
-              expected_ > 0 ? fmt::format(", about {:.0f} s", expected_) : "");
+        print_over(stderr, "[{} of {} runs] {:.0f} s{}", done_.size(), all_.size(), since(begun),
+                   expected_ > 0 ? fmt::format(", about {:.0f} s", expected_) : "");
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
@@ -92,10 +96,15 @@ struct Runs::Place {
 
 Runs::Runs(const FitOptions& fit, std::string version, std::string torch)
     : fit_(fit), version_(std::move(version)), torch_(std::move(torch)) {
+  hear_interruptions();  // from here on the folder goes, whatever ends this
   std::string name = fs::temp_directory_path() / "tidemark-fit-XXXXXX";
   if (mkdtemp(name.data()) == nullptr)
     throw UsageError("fit: no folder can be made in " + fs::temp_directory_path().string());
   folder_ = name;
+  const std::string why =
+      fit_.cache.empty() ? "HOME is not set; name a folder (--cache)" : not_ours(fit_.cache);
+  has_cache_ = why.empty();
+  if (!has_cache_) print(stderr, "warning: results are not kept: {}\n", one_line(why));
 }
 
 Runs::~Runs() {
@@ -150,9 +159,9 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     key.add(fs::current_path());
     key.add_inputs(words.program);
     place.key = key.name();
-    if (!fit_.fresh && !one.again) results[i] = cached_run(fit_.cache, place.key);
+    if (!fit_.fresh && !one.again && has_cache_)
+      results[i] = cached_run(fit_.cache, place.key, one);
     if (results[i]) {
-      results[i]->values = one.values;
       ++cached_;
       continue;
     }
@@ -178,17 +187,21 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     start.environment.insert(settings.variable());
     starts.push_back(std::move(start));
   }
+  std::map<std::string, std::string> killed;  // known when no run is taken beside
   const auto is_late = [&](std::size_t i) { return fs::exists(notes / fmt::format("{}.late", i)); };
   const auto take = [&](std::size_t i) {
     FitRun run{.values = wanted[i].values};
     bool idle = false;
     try {
-      run = read_run(wanted[i].values, places[i].folder);
+      const auto signal = killed.find(std::to_string(i));
+      run = read_run(wanted[i].values, places[i].folder,
+                     signal == killed.end() ? "" : signal->second);
       idle = !run.stepped;
     } catch (const std::exception&) {
       if (!is_late(i)) throw;  // else it had no time for its report either
     }
-    if (is_late(i)) {  // how far it comes in that time is another matter each time
+    if (is_late(i)) {
+      run.killed = false;  // by tidemark; how far it comes in that time is another matter each time
       run.exit_code = 0;
       run.unknown = fmt::format("a run had not ended after {} s{}, and was ended (--limit)",
                                 fit_.limit, idle ? " and had made no step" : "");
@@ -202,7 +215,7 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
         ++copies_;
         break;
       }
-    if (!is_late(i)) keep_run(fit_.cache, places[i].key, run);
+    if (!is_late(i) && !run.killed && has_cache_) keep_run(fit_.cache, places[i].key, run);
     results[i] = std::move(run);
     std::error_code ignored;
     fs::remove_all(places[i].folder, ignored);
@@ -211,22 +224,26 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
   const auto keep_good = [&](std::size_t i) {
     try {
       FitRun run = take(i);
-      if (run.exit_code != 0 && run.ooms == 0) return false;
+      if (run.exit_code != 0 && (run.ooms == 0 || run.killed)) return false;
       keep(i, std::move(run));
       return true;
     } catch (const std::exception&) {
       return false;
     }
   };
+  if (interrupted_ == 0) interrupted_ = interruption();
   if (!starts.empty() && interrupted_ == 0) {
     const auto begun = Clock::now();
     std::vector<std::size_t> started;
+    ProcessesEnd end;
     for (const Start& start : starts) started.push_back(std::stoul(start.name));
     {
       Watch watch(notes, started, fit_.jobs,
                   count_ == 0 ? 0 : seconds_ / static_cast<double>(count_), keep_good);
-      interrupted_ = run_processes(starts, fit_.jobs, false, notes).signal;
+      end = run_processes(starts, fit_.jobs, false, notes);
+      interrupted_ = end.signal;
     }
+    killed = std::move(end.killed);
     for (const std::size_t i : started) {
       const bool ended = fs::exists(notes / fmt::format("{}.ended", i));
       if (!results[i] && ended && interrupted_ == 0) keep(i, take(i));

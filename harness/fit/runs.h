@@ -65,7 +65,7 @@ class Runs {
   std::string version_, torch_;
   std::filesystem::path folder_;
   std::size_t count_ = 0, cached_ = 0, copies_ = 0;
-  bool begun_ = false;
+  bool begun_ = false, has_cache_ = false;
   Server server_;
   int interrupted_ = 0;
   double seconds_ = 0;  // of all runs together, for the estimate

@@ -7,7 +7,7 @@
 
 namespace tidemark {
 
-enum class Fits { yes, no, refused, unknown };
+enum class Fits { yes, no, refused, killed, unknown };
 
 /// Result of the runs at one value of the range.
 struct Seen {

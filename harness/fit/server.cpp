@@ -44,7 +44,7 @@ void Server::start(const std::string& python, const std::vector<std::string>& fl
                             .log = folder / "server.log"},
                            /*own_group=*/true);
   for (const auto until = std::chrono::steady_clock::now() + kLongest;
-       process_ != 0 && std::chrono::steady_clock::now() < until;
+       process_ != 0 && interruption() == 0 && std::chrono::steady_clock::now() < until;
        std::this_thread::sleep_for(kPause)) {
     if (fs::exists(place)) {
       socket_ = place;

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <regex>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "harness/errors.h"
 #include "harness/fit/config_file.h"
+#include "harness/record/scan.h"
 
 namespace tidemark {
 namespace {
@@ -21,19 +23,52 @@ constexpr std::size_t kMost = 1 << 20;  // values of a range
   throw UsageError("fit: --vary " + text + ": " + what);
 }
 
-std::vector<std::string> range(const std::string& text, const std::smatch& m) {
-  const std::int64_t first = std::stoll(m[1]), last = std::stoll(m[2]);
-  const bool doubles = m[3].matched;
-  const std::int64_t step = doubles ? std::stoll(m[3]) : m[4].matched ? std::stoll(m[4]) : 1;
+struct Range {
+  std::int64_t first = 0, last = 0;
+  std::optional<std::int64_t> step, factor;
+};
+
+/// "1..64", "8..64:8", "1..64:x2".
+std::optional<Range> range_of(std::string_view text) {
+  Scan scan(text);
+  Range out;
+  const auto first = scan.number();
+  const bool dots = scan.take("..");
+  const auto last = scan.number();
+  if (!first || !dots || !last) return std::nullopt;
+  out.first = *first, out.last = *last;
+  if (scan.take(":")) {
+    const bool doubles = scan.take("x");
+    const auto by = scan.rest().starts_with('-') ? std::nullopt : scan.number(9);
+    if (!by) return std::nullopt;
+    (doubles ? out.factor : out.step) = by;
+  }
+  return scan.done() ? std::optional(out) : std::nullopt;
+}
+
+std::vector<std::string> values_of(const std::string& text, const Range& range) {
+  const auto [first, last, step, factor] = range;
   if (first > last) fail(text, fmt::format("the range is empty: {} is above {}", first, last));
-  if (step < 1 || (doubles && (step < 2 || first < 1)))
+  if (step.value_or(1) < 1 || (factor && (*factor < 2 || first < 1)))
     fail(text, "the values do not grow: write 8..64:8 or, from 1 on, 1..64:x2");
   std::vector<std::string> values;
-  for (std::int64_t value = first; value <= last; value = doubles ? value * step : value + step) {
+  for (std::int64_t value = first; value <= last;) {
     if (values.size() == kMost) fail(text, "has more than 1,048,576 values: give a step");
     values.push_back(std::to_string(value));
+    if (factor && value > last / *factor) break;
+    value = factor ? value * *factor : value + step.value_or(1);
   }
   return values;
+}
+
+bool is_name(std::string_view text) {
+  constexpr std::string_view kBegin = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+  Scan scan(text);
+  if (scan.all_of(kBegin).empty()) return false;
+  while (!scan.done())
+    if (scan.all_of(kBegin).empty() && scan.all_of(kDecimal).empty() && !scan.take("-"))
+      return false;
+  return true;
 }
 
 std::vector<std::string> list(const std::string& text, const std::string& values) {
@@ -69,8 +104,6 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
 }  // namespace
 
 Variable parse_variable(const std::string& text) {
-  static const std::regex ends(R"((-?\d{1,15})\.\.(-?\d{1,15})(?::(?:x(\d{1,9})|(\d{1,9})))?)");
-  static const std::regex word("[A-Za-z_][A-Za-z0-9_-]*");
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     fail(text,
@@ -89,12 +122,12 @@ Variable parse_variable(const std::string& text) {
     if (!fs::is_regular_file(out.file)) fail(text, out.file.string() + " is not a file");
     check_config_file(out.file, out.key);
   }
-  if (out.place != Variable::Place::file && !std::regex_match(name, word))
+  if (out.place != Variable::Place::file && !is_name(name))
     fail(text, "a name has letters, digits, _ and -");
   out.values.name = name;
-  std::smatch parts;
-  out.values.searched = std::regex_match(values, parts, ends);
-  out.values.values = out.values.searched ? range(text, parts) : list(text, values);
+  const std::optional<Range> range = range_of(values);
+  out.values.searched = range.has_value();
+  out.values.values = range ? values_of(text, *range) : list(text, values);
   return out;
 }
 

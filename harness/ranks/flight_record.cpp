@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+
+#include "harness/record/file.h"
+#include "harness/record/one_line.h"
 
 namespace tidemark::flight {
 namespace {
@@ -44,12 +46,13 @@ std::string sentence(const Record& one) {
 std::string read(const std::filesystem::path& session) {
   std::string text;
   for (int rank = 0;; ++rank) {
-    std::ifstream file(file_of(session, rank), std::ios::binary);
     Record one;
-    if (!file.read(reinterpret_cast<char*>(&one), sizeof one)) break;
+    const std::string bytes = first_bytes(file_of(session, rank), sizeof one);
+    if (bytes.size() < sizeof one) break;
+    std::memcpy(&one, bytes.data(), sizeof one);
     text += fmt::format("{}rank {} was {}", rank ? "; " : "", rank, sentence(one));
   }
-  return text;
+  return one_line(text);
 }
 
 }  // namespace tidemark::flight

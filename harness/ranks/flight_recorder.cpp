@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "harness/ranks/flight_record.h"
+#include "harness/virtual/device/new_file.h"
 
 namespace tidemark::flight {
 namespace {
@@ -50,7 +51,7 @@ void open(const std::filesystem::path& session, int rank) {
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
   static_cast<void>(follow);
   if (session.empty()) return;
-  const int file = ::open(file_of(session, rank).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  const int file = create_file(file_of(session, rank).c_str(), O_RDWR, 0600);
   if (file < 0) return;
   if (ftruncate(file, sizeof(Record)) == 0) {
     void* at = mmap(nullptr, sizeof(Record), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -10,12 +10,16 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 
+#include "harness/print.h"
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/local_link.h"
 #include "harness/ranks/mpi_library.h"
 #include "harness/ranks/processes.h"
+#include "harness/record/file.h"
+#include "harness/virtual/device/new_file.h"
 
 namespace tidemark {
 namespace {
@@ -42,8 +46,8 @@ std::string cause(const fs::path& session, const ProcessesEnd& end) {
   std::error_code none;
   const auto gave_up = fs::last_write_time(failed, none);
   std::string why = end.first.empty() ? "they did not agree on an exit code" : end.first;
-  if (!none && (end.first.empty() || gave_up <= end.first_at))
-    std::getline(std::ifstream(failed), why);
+  if (!none && (end.first.empty() || gave_up <= end.first_at)) why = first_bytes(failed, 4096);
+  why.resize(std::min(why.find('\n'), why.size()));
   return why;
 }
 
@@ -86,10 +90,10 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const fs::path& wa
   }
   if (none) {
     const char* chosen = std::getenv("TMPDIR");
-    std::fprintf(
-        stderr, "error: no folder for this run can be made in %s: %s; set another %s\n",
+    print_error(fmt::format(
+        "no folder for this run can be made in {}: {}; set another {}",
         wanted.empty() && chosen != nullptr ? chosen : fs::path(session).parent_path().c_str(),
-        none.message().c_str(), wanted.empty() ? "TMPDIR" : "--out");
+        none.message(), wanted.empty() ? "TMPDIR" : "--out"));
     return {};
   }
   const std::string socket = new_socket_name();
@@ -106,9 +110,11 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const fs::path& wa
   const long killed_before = killed_for_memory();
   const ProcessesEnd end = run_processes(starts, ranks, /*together=*/true, session);
   Ended ended;
-  if (std::ifstream again(fs::path(session) / kAgain); again && end.signal == 0) {
+  if (fs::exists(fs::path(session) / kAgain) && end.signal == 0) {
+    std::istringstream again(first_bytes(fs::path(session) / kAgain, 4096));
     std::getline(again, ended.again);
-  } else if (std::ifstream agreed(fs::path(session) / "exit_code"); agreed) {
+  } else if (fs::exists(fs::path(session) / "exit_code")) {
+    std::istringstream agreed(first_bytes(fs::path(session) / "exit_code", 20));
     agreed >> ended.code;
   } else {
     Ending ending{"interrupted", end.signal != 0};
@@ -121,7 +127,7 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const fs::path& wa
       ended.code = 130;
     }
     if (ending.interrupted || !fs::exists(fs::path(session) / "failed"))
-      std::fprintf(stderr, "error: the ranks ended without a result: %s\n", ending.why.c_str());
+      print_error("the ranks ended without a result: " + ending.why);
     ended.early = ending;
   }
   if (wanted.empty()) fs::remove_all(session, none);
@@ -129,7 +135,7 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const fs::path& wa
 }
 
 void ask_again(const std::string& why) {
-  std::ofstream(session_folder() / kAgain) << why.substr(0, why.find('\n')) << '\n';
+  write_first(session_folder() / kAgain, why.substr(0, why.find('\n')) + "\n");
 }
 
 int leave_with(int code) {
@@ -140,7 +146,7 @@ int leave_with(int code) {
 }
 
 bool write_first(const fs::path& file, const std::string& text) {
-  const int opened = open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  const int opened = create_first(file.c_str(), O_WRONLY, 0600);
   if (opened < 0) return false;
   [[maybe_unused]] const auto written = write(opened, text.data(), text.size());
   close(opened);

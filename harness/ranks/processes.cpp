@@ -19,6 +19,7 @@
 
 #include "harness/errors.h"
 #include "harness/ranks/served.h"
+#include "harness/virtual/device/new_file.h"
 
 namespace tidemark {
 namespace {
@@ -68,6 +69,12 @@ void outlive_readers() {
   hear(SIGPIPE, [](int) {});  // a program that is started gets the default again
 }
 
+void hear_interruptions() {
+  for (const int signal : signals) hear(signal, on_signal);
+}
+
+int interruption() { return caught; }
+
 pid_t start_process(const Start& what, bool own_group) {
   const pid_t parent = getpid(), child = fork();
   if (child < 0)
@@ -83,7 +90,7 @@ pid_t start_process(const Start& what, bool own_group) {
   if (getppid() != parent) _exit(3);
   for (const auto& [name, value] : what.environment) setenv(name.c_str(), value.c_str(), 1);
   if (!what.log.empty()) {
-    const int output = open(what.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const int output = create_file(what.log.c_str(), O_WRONLY, 0600);
     dup2(output, 1), dup2(output, 2);
     dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
   }
@@ -102,7 +109,7 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program come here
   const std::vector<pid_t> before = children();
   outlive_readers();
-  for (const int signal : signals) hear(signal, on_signal);
+  hear_interruptions();
   const bool groups = starts.size() > 1;
   std::map<pid_t, std::string> running;
   std::map<pid_t, Clock::time_point> limits;
@@ -162,7 +169,7 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
     for (auto& [child, until] : limits) {
       if (!running.contains(child) || Clock::now() < until) continue;
       const bool again = is(running[child], ".late");
-      std::ofstream(note(running[child], ".late")).flush();
+      make_mark(note(running[child], ".late").c_str());
       kill(groups ? -child : child, again ? SIGKILL : SIGTERM);
       until = Clock::now() + 3 * kKillAfter;  // an exec kills its program before
     }
@@ -174,10 +181,11 @@ ProcessesEnd run_processes(const std::vector<Start>& starts, int at_once, bool t
     running.erase(ended);
     limits.erase(ended);
     std::filesystem::remove(note(name, ".ready"));
-    std::ofstream(note(name, ".ended")).flush();
+    make_mark(note(name, ".ended").c_str());
     if (groups) kill(-ended, SIGTERM);  // what it has started goes with it
     if (code_of(status) == 0) continue;
     std::string line = name + " " + text_of(status);
+    if (WIFSIGNALED(status)) end.killed[name] = text_of(status);
     if (end.first.empty()) {
       end.first_name = name;
       end.first = line;

@@ -27,9 +27,10 @@ struct ProcessesEnd {
   int signal = 0;          // SIGINT, SIGTERM, SIGHUP or SIGQUIT that this process has got
   std::string first_name;  // "rank 1": the first that failed, if one did
   std::string first;       // "rank 1 was ended by signal 9 (Killed)"
-  std::filesystem::file_time_type first_at;  // when that was seen
-  std::vector<std::string> messages;         // lines for the user, in their order
-  int left = 0;                              // processes that were still running, and were killed
+  std::filesystem::file_time_type first_at;   // when that was seen
+  std::map<std::string, std::string> killed;  // by name: "was ended by signal 9 (Killed)"
+  std::vector<std::string> messages;          // lines for the user, in their order
+  int left = 0;                               // processes that were still running, and were killed
 };
 
 /// The cores that this process may use.
@@ -38,6 +39,12 @@ int cores();
 /// From here on this process goes on where what reads its output has ended (`tidemark run | head`).
 /// Programs that it starts do as they did.
 void outlive_readers();
+
+/// From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end this process, so that it can take
+/// away what it has made; those that were ignored before (nohup) stay so.
+void hear_interruptions();
+/// The one that has come and that run_processes has not passed on; 0: none.
+int interruption();
 
 /// Starts a process, which ends with this one. `own_group`: one of several; one alone stays in the
 /// terminal's group. Throws UsageError where no process can be started.

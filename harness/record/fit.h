@@ -41,6 +41,7 @@ struct FitRun {
   bool nccl = false;     // it has called NCCL
   bool stepped = false;  // an optimizer of torch.optim has stepped
   std::string last;      // line of its output, where the exit code is not 0
+  bool killed = false;   // ended by a signal, which says nothing of the program; `unknown` has it
   std::string unknown;   // why its peaks are not known; empty: they are
   std::string changed;   // by `tidemark advise`
   std::string worst;     // the place with the highest reserved bytes: "rank 3 cuda:1"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 
 namespace tidemark {
 namespace {
@@ -38,6 +39,12 @@ void worse(std::vector<GradientError>& rows, const GradientError& row) {
 }
 
 void join(TrialRecord& mine, TrialRecord theirs) {
+  const auto alike = [](const VariantRecord& a, const VariantRecord& b) {
+    return a.sweep.size() == b.sweep.size() && a.growth.size() == b.growth.size();
+  };
+  if (!std::ranges::equal(mine.variants, theirs.variants, alike))
+    throw std::runtime_error("the parts of " + mine.name() +
+                             " do not belong together: the files of a rank were changed");
   for (std::size_t v = 0; v < mine.variants.size(); ++v) {
     std::ranges::move(theirs.variants.at(v).ranks, std::back_inserter(mine.variants[v].ranks));
     for (const GradientError& row : theirs.variants.at(v).gradients)

@@ -23,6 +23,8 @@ class Node {
       : shared_(shared), value_(value), name_(file) {}
 
   const Json& value() const { return value_; }
+  /// "report.json: trials[0].ranks"
+  std::string place() const;
   std::size_t size() const { return value_.size(); }
   [[noreturn]] void fail(const std::string& what) const;
   /// Fails where the value is not `what`.
@@ -60,7 +62,6 @@ class Node {
         name_(name),
         index_(index) {}
 
-  std::string place() const;
   /// The name by which a person knows an array's item: the trial's, the variant's, the number of a
   /// rank; empty where it has none.
   std::string known_as() const;

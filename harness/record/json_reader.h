@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "harness/record/budget.h"
 #include "harness/record/fields.h"
 #include "harness/record/json.h"
 #include "harness/record/json_node.h"
@@ -226,6 +227,7 @@ class JsonReader {
   }
   static void compose(const Node& node, auto& x) {
     node.need(node.value().is_object(), "an object");
+    const ReadingAt at(node);
     JsonReader inner(node);
     tidemark::visit(x, inner);
     inner.finish();

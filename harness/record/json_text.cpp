@@ -15,12 +15,32 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr std::size_t kWidth = 100;
 
+/// What JSON permits in a text and a terminal obeys, as \\u....: DEL, C1, and separators of lines.
+std::string escaped(std::string text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = [&](std::size_t i) {
+      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+    };
+    if (byte(0) == 0x7f) {
+      out += "\\u007f";
+    } else if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) {
+      out += fmt::format("\\u{:04x}", byte(1)), ++at;
+    } else if (byte(0) == 0xe2 && byte(1) == 0x80 && (byte(2) == 0xa8 || byte(2) == 0xa9)) {
+      out += fmt::format("\\u{:04x}", 0x2000 + byte(2) - 0x80), at += 2;
+    } else {
+      out += text[at];
+    }
+  }
+  return out;
+}
+
 std::string scalar(const Json& value) {
   if (value.is_number_float()) {
     const auto number = value.get<double>();
     return std::isfinite(number) ? decimal(number) : "null";
   }
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return escaped(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void append_inline(const Json& value, std::string& out, const char* between = ", ",

@@ -15,6 +15,7 @@ class Held {
   Held& operator=(Held&& other) noexcept;
   ~Held();
   explicit operator bool() const { return file_ >= 0; }
+  int file() const { return file_; }
 
  private:
   int file_;

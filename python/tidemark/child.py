@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tidemark import files
 from tidemark.settings import settings_of
 from tidemark.verdict import Misuse
 
@@ -23,7 +24,7 @@ class Child:
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.order, self.rank = order, os.environ.get("RANK", "0")
-        self.file = open(os.path.join(order["folder"], f"rank{self.rank}.jsonl"), "w", encoding="utf-8")
+        self.file = files.create(os.path.join(order["folder"], f"rank{self.rank}.jsonl"))
         self.failed = self.ran = False
         self.write(pid=os.getpid())
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tidemark import pool
+from tidemark import files, pool
 from tidemark.places import Place, place_of
 from tidemark.settings import Settings, flags_of, ranks_of
 from tidemark.verdict import Misuse, Verdict
@@ -71,7 +71,7 @@ class Said:
         if timed_out:
             self.problems.append((missing[0] if missing else 0, timed_out, ""))
         elif (missing or code != 0) and not failed:
-            self.problems.append((missing[0] if missing else 0, reason(cause, self.output, code), ""))
+            self.problems.append((missing[0] if missing else 0, reason(cause, self.output, code, folder), ""))
 
     def verdicts(self) -> list[Verdict]:
         return [one for record in self.records.values() if record for one in record["verdicts"]]
@@ -84,10 +84,12 @@ def read_lines(path: Any) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file if line.endswith("\n")]
 
 
-def reason(cause: dict[str, Any] | None, output: str, code: int) -> str:
+def reason(cause: dict[str, Any] | None, output: str, code: int, folder: str) -> str:
     """Why a test has no result, in a line: the cause that was left, and of a process that failed the last error in the output."""
     if cause and not cause["process"]:
         return str(cause["text"])
+    if not cause and shutil.disk_usage(folder).free < 1 << 20:  # its output is cut, and so is the cause
+        return f"{os.path.dirname(folder)} is full: make room there, or set TMPDIR to another folder"
     errors = [line for line in output.splitlines() if re.match(r"error: |\w*(Error|Exception|Interrupt)\b", line)]
     return ": ".join([cause["text"] if cause else f"the process ended with exit code {code} before the test had", *errors[-1:]])
 
@@ -124,7 +126,7 @@ def run(item: pytest.Item, settings: Settings, variant: str | None = None, resul
             order["options"]["runxfail"] = True  # the pair as a whole is expected to fail, and no variant
         order["options"]["rootdir"] = place.at(config.rootpath)
         order["options"]["inifilename"] = place.at(config.inipath) if config.inipath else None
-        with open(os.path.join(folder, "order.json"), "w", encoding="utf-8") as file:
+        with files.create(os.path.join(folder, "order.json")) as file:
             json.dump(order, file)
         if len(ranks) > 1:
             place.environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun
@@ -138,7 +140,7 @@ def run_alone(program: str, settings: Settings, order: dict[str, Any], place: Pl
     """(exit code, its cause, whether its time ran out) of the ranks, each a Python that `tidemark exec` starts."""
     cause = os.path.join(order["folder"], "cause")
     command = [program, "exec", *flags_of(settings), "--", place.python, os.path.join(HERE, "rank.py"), os.path.join(order["folder"], "order.json")]
-    with open(os.path.join(order["folder"], "output"), "w", encoding="utf-8") as output:
+    with files.create(os.path.join(order["folder"], "output")) as output:
         shown = None if order["options"].get("capture") == "no" else output
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, env={**place.environment, **pool.cause_environment(cause)}, cwd=order["cwd"],
                                    start_new_session=True, preexec_fn=ends_with(os.getpid()))
@@ -150,7 +152,7 @@ def run_in_server(program: str, settings: Settings, order: dict[str, Any], place
     """The same of ranks that a server with torch forks."""
     devices = settings.get("devices") or settings.get("ranks")  # as many as ranks are started
     command = [program, "exec", *flags_of({**settings, "ranks": None, "devices": devices}), "--", place.python]
-    with open(os.path.join(order["folder"], "output"), "a", encoding="utf-8") as output:
+    with files.append(os.path.join(order["folder"], "output")) as output:
         try:
             server = pool.server(command, place.path, place.environment, order["cwd"], ends_with(os.getpid()))
         except pool.NotStarted as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from tidemark import files
 from tidemark import verdict as verdicts
 from tidemark.verdict import Misuse, Verdict
 
@@ -48,7 +49,7 @@ def tensors_of(torch: ModuleType, value: Any, name: str) -> Iterator[tuple[str, 
 def write(torch: ModuleType, value: Any, place: str) -> None:
     """`place`.json names the tensors, `place`.bin has their bytes."""
     index, names = [], set()
-    with open(place + ".bin", "wb") as file:
+    with files.create(place + ".bin", binary=True) as file:
         for name, tensor in tensors_of(torch, value, "result"):
             tensor = getattr(tensor, "_local_tensor", tensor).detach()
             if name in names:
@@ -64,7 +65,7 @@ def write(torch: ModuleType, value: Any, place: str) -> None:
             file.write(ctypes.string_at(tensor.data_ptr(), tensor.nbytes) if tensor.nbytes else b"")
     if not index:
         raise Misuse("tidemark.pair: the function returns nothing that could be compared: return the loss, the module, the optimizer")
-    with open(place + ".json", "w", encoding="utf-8") as file:
+    with files.create(place + ".json") as file:
         json.dump(index, file)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tidemark import files
 from tidemark.verdict import Misuse
 from tidemark.version import facts_folder
 
@@ -56,7 +57,8 @@ class Place:
             if file is not None and file.exists() and file.is_relative_to(self.tree):
                 other = self.copy / file.relative_to(self.tree)
                 other.parent.mkdir(parents=True, exist_ok=True)
-                other.write_bytes(file.read_bytes())
+                with files.create(other, binary=True) as copied:  # the commit may have a link there
+                    copied.write(file.read_bytes())
         self.path = [self.at(place) for place in self.path]
         self.commit = f"commit {hashes[0][:12]}"
 

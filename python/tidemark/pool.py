@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tidemark import files
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 MOST = 3  # servers at a time; each holds a few hundred MB
 START = 600  # seconds for Python and torch
@@ -48,9 +50,9 @@ class Server:
     def __init__(self, command: list[str], path: list[str], environment: dict[str, str], cwd: str, tie: Callable[[], None]) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="tidemark-")
         place, paths, output_path, cause = (os.path.join(self.folder.name, name) for name in ("socket", "path.json", "output", "cause"))
-        with open(paths, "w", encoding="utf-8") as file:
+        with files.create(paths) as file:
             json.dump(path, file)
-        with socket.socket(socket.AF_UNIX) as listener, open(output_path, "w", encoding="utf-8") as output:
+        with socket.socket(socket.AF_UNIX) as listener, files.create(output_path) as output:
             listener.bind(place)
             listener.listen(1)
             listener.settimeout(0.05)

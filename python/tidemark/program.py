@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from tidemark import launch
+from tidemark import files, launch
 from tidemark.settings import FLAGS
 from tidemark.verdict import Misuse
 
@@ -109,7 +109,7 @@ def load_ipython_extension(ipython: Any) -> None:
             given[name] = value == "on" if name == "races" else value
         with tempfile.TemporaryDirectory(prefix="tidemark-cell-") as folder:
             path = os.path.join(folder, "cell.py")
-            with open(path, "w", encoding="utf-8") as file:
+            with files.create(path) as file:
                 file.write(cell)
             done = run([path], **given)
         if done.exit_code:

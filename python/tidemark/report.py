@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tidemark import launch
+from tidemark import files, launch
 from tidemark.settings import Settings
 from tidemark.verdict import FAIL, PASS, Misuse, Record, Verdict, verdict
 from tidemark.version import __version__
@@ -47,7 +47,7 @@ class Trials:
     def __init__(self, folder: Any, argv: list[str], begun: datetime.datetime) -> None:
         self.folder, self.argv, self.begun = folder, argv, begun
         os.makedirs(folder, exist_ok=True)
-        self.lines = open(os.path.join(folder, "tests.jsonl"), "w", encoding="utf-8")
+        self.lines = files.create(os.path.join(folder, "tests.jsonl"))
         fcntl.flock(self.lines, fcntl.LOCK_EX)
 
     def add(self, **line: Record) -> None:

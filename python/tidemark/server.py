@@ -25,9 +25,11 @@ def free_port() -> str:
 
 def be_rank(order: dict[str, Any], rank: int, port: str) -> None:
     """This process, a copy of the server, is the rank of a test from here on."""
-    output = os.open(os.path.join(order["folder"], "output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    import tidemark_files
+
+    with tidemark_files.append(os.path.join(order["folder"], "output")) as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
     os.chdir(order["cwd"])
     count = len(order["ranks"])
     if order["launched"]:
@@ -62,6 +64,7 @@ def main(place: str) -> None:
     import tidemark.plugin  # noqa: F401
 
     sys.path.append(os.path.dirname(os.path.abspath(sys.modules["tidemark_exec"].__file__ or "")))
+    import tidemark_files  # noqa: F401
     import tidemark_server  # noqa: F401
 
     sys.path.pop()

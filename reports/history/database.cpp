@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
+#include "harness/record/file.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -19,18 +18,28 @@ std::string immutable_uri(const fs::path& file) {
 /// True if the file was left in write-ahead mode with an empty log. SQLite would make a -wal
 /// and a -shm file to read it, which fails in a read-only folder.
 bool quiet_write_ahead(const fs::path& file) {
-  char header[20] = {};
-  std::ifstream in(file, std::ios::binary);
-  if (!in.read(header, sizeof header) || header[19] != 2) return false;
+  const std::string header = first_bytes(file, 20);
+  if (header.size() < 20 || header[19] != 2) return false;
   std::error_code missing;
   const auto log = fs::file_size(file.string() + "-wal", missing);
   return missing || log == 0;
 }
 
+constexpr std::int64_t kMostHeap = std::int64_t{512} << 20;  // bytes of SQLite's
+constexpr int kStep = 10'000;                                // instructions of SQLite's machine
+constexpr std::int64_t kFewestSteps = 40'000;                // of kStep: 5 to 10 s
+constexpr std::uintmax_t kStepsEach = 256;  // bytes of the file that explain one more
+
 }  // namespace
 
 Database::Database(const std::filesystem::path& file, Open how, int patience_ms)
     : file_(file.string()) {
+  std::error_code missing;
+  const auto kind = fs::status(file, missing).type();
+  if (kind != fs::file_type::not_found && kind != fs::file_type::regular)
+    throw HistoryError(file_ + ": is a folder, a pipe or a device, not a file");
+  if (how != Open::read && fs::is_symlink(fs::symlink_status(file, missing)))
+    throw HistoryError(file_ + ": is a link, through which nothing is written: give the file");
   const int flags =
       how == Open::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   const bool immutable = how == Open::read && quiet_write_ahead(file);
@@ -41,6 +50,20 @@ Database::Database(const std::filesystem::path& file, Open how, int patience_ms)
     sqlite3_close(handle_);
     throw HistoryError(fmt::format("{}: {}", file_, one_line(why)));
   }
+  // What the file says of itself is not trusted: neither views nor triggers nor functions of its
+  // schema run, and a statement ends that takes longer than its size can explain.
+  for (const auto& [setting, on] : {std::pair{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                                    {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                    {SQLITE_DBCONFIG_DEFENSIVE, 1}})
+    sqlite3_db_config(handle_, setting, on, nullptr);
+  sqlite3_hard_heap_limit64(kMostHeap);
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(file, none);
+  steps_left_ = kFewestSteps + (none ? 0 : static_cast<std::int64_t>(size / kStepsEach));
+  sqlite3_progress_handler(
+      handle_, kStep,
+      [](void* self) { return --static_cast<Database*>(self)->steps_left_ < 0 ? 1 : 0; }, this);
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, patience_ms);
 }
@@ -64,6 +87,11 @@ void Database::fail(int code) const {
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
       fail(fmt::format("{}: is its folder writable?", sqlite3_errmsg(handle_)));
+    case SQLITE_INTERRUPT:
+    case SQLITE_NOMEM:
+      fail(
+          "takes longer, or more memory, than a history of its size can: it is damaged, or none of "
+          "tidemark's");
     case SQLITE_FULL:
       fail("the disk is full");
     default:

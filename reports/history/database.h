@@ -37,6 +37,7 @@ class Database {
  private:
   sqlite3* handle_ = nullptr;
   std::string file_;
+  std::int64_t steps_left_ = 0;  // of kStep instructions, before it is taken to be damaged
 };
 
 class Statement {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <map>
-#include <regex>
+#include <string_view>
 
 #include "reports/compare/threshold.h"
 #include "reports/history/history.h"
@@ -63,9 +63,15 @@ std::string since_text(const std::string& since) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                        fmt::gmtime(std::chrono::system_clock::to_time_t(then)));
   }
-  static const std::regex date("\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\dZ)?)?");
-  if (std::regex_match(since, date))  // what is left out is its beginning
-    return since + std::string("0000-00-00T00:00:00Z").substr(since.size());
+  constexpr std::string_view kDate = "0000-00-00T00:00:00Z";
+  const auto like = [](char c, char shape) {
+    return shape == '0' ? c >= '0' && c <= '9' : c == shape;
+  };
+  const std::size_t size = since.size();
+  if ((size == 10 || size == 16 || size == 20) &&
+      std::equal(since.begin(), since.end(), kDate.begin(),
+                 like))  // what is left out is its beginning
+    return since + std::string(kDate.substr(size));
   throw HistoryError(fmt::format(
       "'{}' is neither a date (2026-01-31, 2026-01-31T12:00:00Z) nor an age (7d, 12h, 30m)",
       since));

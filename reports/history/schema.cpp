@@ -30,6 +30,9 @@ void check_tables(Database& database) {
   const auto application = database.number("PRAGMA application_id");
   if (application != kApplication)
     database.fail("is another program's database: tidemark leaves it alone");
+  if (database.number("SELECT count(*) FROM sqlite_master WHERE type <> 'table' AND name IN "
+                      "('run', 'series', 'point')") > 0)
+    database.fail("is damaged (a table is none): move it away, and the next run begins a new one");
   if (version > kHistoryVersion)
     database.fail(fmt::format(
         "has schema {} where this tidemark knows {}: use the newer tidemark, or another folder",

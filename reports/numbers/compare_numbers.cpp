@@ -51,9 +51,9 @@ std::string fault(const TensorDifference& each, bool to_the_bit) {
 }
 
 /// A variant's ranks, one after the other.
-class Held {
+class Comparing {
  public:
-  Held(bool bits_decide, const std::vector<Pair>& pairs)
+  Comparing(bool bits_decide, const std::vector<Pair>& pairs)
       : ranks_(pairs.size()), bits_decide_(bits_decide) {
     for (const auto& [a, b] : pairs) {
       of_a_.add(*a);
@@ -161,7 +161,7 @@ NumbersComparison compare_numbers(const std::vector<NumbersLog>& first,
       continue;
     }
     if (!bits) once(result.models, model_of(pairs.front()));
-    const Held comparison(bits, pairs);
+    const Comparing comparison(bits, pairs);
     auto& count = comparison.equal()       ? result.equal
                   : comparison.different() ? result.different
                                            : result.within;

@@ -4,9 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
+#include <sstream>
 
+#include "harness/record/file.h"
 #include "harness/record/one_line.h"
 #include "reports/snapshot/parts.h"
 #include "reports/units.h"
@@ -30,11 +31,11 @@ class Sources {
 
  private:
   std::vector<std::string> read(const std::string& file) const {
-    constexpr std::size_t kLongest = 160;
+    constexpr std::size_t kLongest = 160, kMostSource = 16 << 20;  // bytes
     std::error_code none;
     std::vector<std::string> out;
     if (!fs::is_regular_file(file, none) || fs::last_write_time(file, none) > ran_) return out;
-    std::ifstream in(file);
+    std::istringstream in(first_bytes(file, kMostSource));
     for (std::string line; std::getline(in, line);) {
       line.erase(0, std::min(line.find_first_not_of(" \t"), line.size()));
       out.push_back(line.substr(0, kLongest));

@@ -230,17 +230,18 @@ std::string programs_markdown(const std::vector<TrialRecord>& trials) {
   for (const TrialRecord& trial : trials) {
     if (!trial.program) continue;
     const ProgramRecord& program = *trial.program;
-    out += fmt::format("\n`{}`, {}, exit code {}\n\n", fmt::join(program.words, " "),
+    out += fmt::format("\n{}, {}, exit code {}\n\n",
+                       markdown_code(fmt::format("{}", fmt::join(program.words, " "))),
                        markdown_text(trial.name()), program.exit_code);
     out +=
         "| process | allocated | active | reserved | retries | ooms | races |\n"
         "|---|---:|---:|---:|---:|---:|---:|\n";
     for (const ProcessRecord& process : program.processes)
       for (const DeviceRecord& device : process.devices)
-        out += fmt::format("| {}{} | {} | {} | {} | {} | {} | {} |\n", place_of(process, device),
-                           process.ended ? "" : " (ended early)", exact(device.allocated),
-                           exact(device.active), exact(device.reserved), device.retries,
-                           device.ooms, process.races.size());
+        out += fmt::format(
+            "| {}{} | {} | {} | {} | {} | {} | {} |\n", markdown_text(place_of(process, device)),
+            process.ended ? "" : " (ended early)", exact(device.allocated), exact(device.active),
+            exact(device.reserved), device.retries, device.ooms, process.races.size());
   }
   return out;
 }

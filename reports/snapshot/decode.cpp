@@ -7,6 +7,7 @@
 
 #include "harness/record/file.h"
 #include "harness/record/string_table.h"
+#include "harness/virtual/recorder/format.h"
 #include "reports/snapshot/own_lists.h"
 #include "reports/snapshot/recording.h"
 #include "reports/snapshot/site.h"
@@ -22,7 +23,6 @@ namespace fs = std::filesystem;
 using Id = Tree::Id;
 using Type = Tree::Type;
 constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
-constexpr std::size_t kFrames = 1000;                  // of one stack
 constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocation or segment
 
 /// The tree, read as what a snapshot says. Messages name the place.
@@ -123,7 +123,7 @@ class Decoder {
       return known->second;
     need(*frame_list, Type::list);
     const auto& items = tree_.items(*frame_list);
-    if (items.size() > kFrames) fail(fmt::format("a stack of {} frames", items.size()));
+    if (items.size() > recorder::kFrames) fail(fmt::format("a stack of {} frames", items.size()));
     std::vector<std::uint32_t> frames;
     frames.reserve(items.size());
     for (Id id : items) frames.push_back(frame(id));

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "harness/record/block_layout.h"
+#include "harness/record/budget.h"
 #include "harness/record/string_table.h"
 #include "reports/snapshot/process_record.h"
 #include "reports/snapshot/record_bytes.h"
@@ -18,6 +19,7 @@ namespace {
 
 using recorder::Entries;
 using recorder::kDevices;
+using recorder::kFrames;
 using recorder::kHeader;
 using recorder::Tag;
 
@@ -34,7 +36,10 @@ class EventReader {
       out_.failure = "the file system had no room for more";
   }
 
+  std::string place() const { return fmt::format("byte {}", kHeader + entries_.place()); }
+
   Snapshot run() {
+    const ReadingAt at(*this);
     while (entries_.more()) {
       const std::size_t place = entries_.place();
       try {
@@ -182,7 +187,8 @@ class EventReader {
     const std::vector<std::uint32_t>& caller = known(stacks_, entries_.number());
     const std::uint64_t number = entries_.number();
     std::vector<std::uint32_t> frames{known(frames_, number == 0 ? frames_.size() : number)};
-    frames.insert(frames.end(), caller.begin(), caller.end());
+    frames.insert(frames.end(), caller.begin(),
+                  caller.begin() + std::min<std::ptrdiff_t>(std::ssize(caller), kFrames - 1));
     stacks_.push_back(std::move(frames));
   }
 
@@ -239,6 +245,7 @@ class EventReader {
       if (is_new) at->second = frame({short_name(name), "autograd", 0});
       frames.insert(frames.begin(), at->second);
     }
+    if (frames.size() > kFrames) frames.resize(kFrames);
     const auto [stack, is_new] =
         numbers_.try_emplace(frames, static_cast<std::uint32_t>(out_.stacks.size()));
     if (is_new) out_.stacks.push_back(std::move(frames));

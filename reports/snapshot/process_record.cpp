@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
+#include "harness/record/file.h"
 #include "reports/snapshot/record_bytes.h"
 #include "reports/units.h"
 
@@ -18,23 +18,20 @@ using recorder::kHeader;
 using recorder::rounded;
 
 std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool entries) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw SnapshotError(path.string() + ": cannot be read");
   RecordBytes out;
-  out.bytes.resize(kHeader);
-  file.read(out.bytes.data(), static_cast<std::streamsize>(kHeader));
-  if (file.gcount() < static_cast<std::streamsize>(kHeader) || out.header().magic == 0)
-    return std::nullopt;
+  out.bytes = first_bytes(path, kHeader);
+  if (out.bytes.empty() && !std::filesystem::is_regular_file(path))
+    throw SnapshotError(path.string() + ": cannot be read: it is not there, or is no file");
+  if (out.bytes.size() < kHeader || out.header().magic == 0) return std::nullopt;
   if (out.header().magic != recorder::kMagic)
     throw SnapshotError(path.string() + ": is not a record of tidemark exec");
   if (!entries) return out;
-  const std::uint64_t committed = out.header().moment().size;
-  const auto size = std::filesystem::file_size(path);
-  out.bytes.resize(kHeader + std::min<std::uint64_t>(committed, size - kHeader));
-  file.read(out.bytes.data() + kHeader, static_cast<std::streamsize>(out.bytes.size() - kHeader));
+  const std::uint64_t size = std::filesystem::file_size(path),
+                      committed = std::min(out.header().moment().size, size - kHeader);
+  out.bytes = first_bytes(path, kHeader + committed);
   const recorder::Moment& moment = out.header().moment();
-  if (moment.left_to > moment.left_from && kHeader + moment.left_from < out.bytes.size())
-    out.bytes.erase(kHeader + moment.left_from, moment.left_to - moment.left_from);
+  const std::uint64_t from = moment.left_from, to = std::min(moment.left_to, committed);
+  if (from < to) out.bytes.erase(kHeader + from, to - from);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "harness/record/budget.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -28,7 +29,10 @@ class Machine {
  public:
   explicit Machine(std::string_view bytes) : bytes_(bytes) {}
 
+  std::string place() const { return fmt::format("byte {}", start_); }
+
   Tree run() {
+    const ReadingAt at(*this);
     if (bytes_.size() < 2 || byte() != 0x80)
       throw SnapshotError("is neither a pickle of protocol 2 or later nor JSON");
     if (const auto protocol = byte(); protocol < 2 || protocol > 5)

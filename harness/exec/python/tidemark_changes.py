@@ -4,6 +4,7 @@ import functools
 import gc
 import importlib
 
+import tidemark_files
 from tidemark_settings import settings
 
 
@@ -20,7 +21,7 @@ class Changes:
     def say(self, name, what):
         if name not in self.reported and settings()["changed"]:
             self.reported.add(name)
-            with open(settings()["changed"], "a", encoding="utf-8") as file:
+            with tidemark_files.append(settings()["changed"]) as file:
                 file.write(f"{name} {what}\n")
 
     def groups(self, name, change):

@@ -2,6 +2,7 @@
 shows them, since its frames and code are known. The recorder needs them (../../virtual/recorder/python_frames.h)."""
 import ctypes
 import os
+import re
 import struct
 import sys
 import threading
@@ -144,9 +145,10 @@ def tell(layer):
     while frame:
         wanted.append(f"{frame.f_code.co_name} {frame.f_code.co_filename}")
         frame = frame.f_back
-    lines = [line.rsplit(":", 1)[0] for line in text.raw[:length].decode(errors="replace").splitlines()]
-    if lines != wanted:
-        raise LookupError(f"the stack of Python {sys.version.split()[0]} was not read as it is: {lines[:3]}, not {wanted[:3]}")
+    told = text.raw[:length].decode(errors="replace")
+    form = "".join(re.escape(place) + r":\d+\n" for place in wanted)  # the name of a file may have line breaks
+    if not re.fullmatch(form, told):
+        raise LookupError(f"the stack of Python {sys.version.split()[0]} was not read as it is: {told.splitlines()[:3]}, not {wanted[:3]}")
 
 
 def follow_threads(layer):

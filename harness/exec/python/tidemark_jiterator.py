@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
+import tidemark_files
 import tidemark_triton
 from tidemark_platform import refusal
 
@@ -56,7 +57,7 @@ def compiled(source):
     environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
         file, library = os.path.join(folder, "kernel.cpp"), os.path.join(folder, "kernel.so")
-        with open(file, "w", encoding="utf-8") as out:
+        with tidemark_files.create(file) as out:
             out.write(source)
         done = subprocess.run([compiler, "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", file, "-o", library], capture_output=True, text=True, check=False,
                               env=environment, stdin=subprocess.DEVNULL, timeout=SECONDS)

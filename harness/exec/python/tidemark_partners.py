@@ -5,6 +5,7 @@ import os
 import threading
 import time
 
+import tidemark_files
 from tidemark_platform import refusal
 from tidemark_settings import settings
 
@@ -34,7 +35,7 @@ class Partners:
 
     def send(self, receiver, content):
         place = self.place(self.rank, receiver)
-        with open(place + ".new", "wb") as file:
+        with tidemark_files.create(place + ".new", binary=True) as file:
             file.write(content)
         os.replace(place + ".new", place)
 
@@ -47,7 +48,7 @@ class Partners:
         place = self.place(source, self.rank)
         if not os.path.exists(place):
             waits, ready = (os.path.join(self.folder, f"rank {self.rank}.{word}") for word in ("waits", "ready"))
-            open(waits, "wb").close()
+            tidemark_files.create(waits).close()
             try:
                 self.wait(source, place)
             except RuntimeError:

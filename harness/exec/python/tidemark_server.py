@@ -24,6 +24,7 @@ import traceback
 import types
 import warnings
 
+import tidemark_files
 import tidemark_settings
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
@@ -210,7 +211,7 @@ class Programs:
         if "numpy" in sys.modules:  # Python seeds its own generator after a fork
             sys.modules["numpy"].random.seed()
         if folder := tidemark_settings.settings()["steady"]:
-            with open(os.path.join(folder, f"{os.getpid()}.copy"), "w", encoding="ascii"):
+            with tidemark_files.create(os.path.join(folder, f"{os.getpid()}.copy")):
                 pass
         sys.modules["tidemark_exec"].begin_in_copy(self.torch)
         program()

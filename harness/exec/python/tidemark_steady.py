@@ -15,6 +15,7 @@ import os
 import sys
 import weakref
 
+import tidemark_files
 import tidemark_platform
 from tidemark_settings import settings
 
@@ -90,7 +91,7 @@ class Steady:
 
     def write(self, ending, number):
         place = os.path.join(self.folder, f"{os.getpid()}.{ending}")
-        with open(place + ".new", "w", encoding="ascii") as file:
+        with tidemark_files.create(place + ".new") as file:
             file.write(str(number))
         os.replace(place + ".new", place)
 

@@ -2,9 +2,12 @@
 phases; on the device's clock."""
 import ctypes
 import gzip
+import io
 import json
 import os
 import threading
+
+import tidemark_files
 
 MOST = 200_000  # operations that are kept of a very long step: about 40 MB
 KINDS = ("op", "collective", "copy", "wait")
@@ -79,6 +82,6 @@ class Trace:
                                "tid": lanes[span.stream], "ts": (span.begin - begin) / 1000, "dur": (span.end - span.begin) / 1000,
                                "args": {"ahead_ns": span.begin - span.enqueued}})
             document = {"displayTimeUnit": "ns", "otherData": {"clock": "virtual", "left_out": self.left_out()}, "traceEvents": events}
-        with gzip.open(place + ".new", "wt", encoding="utf-8", compresslevel=4) as file:
+        with tidemark_files.create(place + ".new", binary=True) as whole, gzip.GzipFile(fileobj=whole, mode="wb", compresslevel=4) as packed, io.TextIOWrapper(packed, encoding="utf-8") as file:
             json.dump(document, file, separators=(",", ":"))
         os.replace(place + ".new", place + ".trace.json.gz")

@@ -196,6 +196,8 @@ Span device_span(int device, int devices) {
   return {all.begin + each * static_cast<std::size_t>(device), each};
 }
 
+bool is_cramped() { return reservation().mappings.bytes < kCandidates[0].mappings; }
+
 Span mapping_span() { return reservation().mappings; }
 
 bool commit(std::uintptr_t begin, std::size_t bytes) {

@@ -77,6 +77,10 @@ Span device_span(int device, int devices);
 /// The share of virtual memory management (cuMemAddressReserve), common to all devices.
 Span mapping_span();
 
+/// True if the host has not had room for the usual range: what does not fit in it is no limit of a
+/// device.
+bool is_cramped();
+
 /// Makes pages readable and writable (zero), or takes them back. False: the system refuses.
 bool commit(std::uintptr_t begin, std::size_t bytes);
 void decommit(std::uintptr_t begin, std::size_t bytes);

@@ -9,12 +9,14 @@
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/race_detector.h"
+#include "harness/virtual/recorder/format.h"
 
 namespace tidemark::device {
 namespace {
 
 constexpr std::uintptr_t kFirstHandle = 0x10000;
 constexpr std::uint64_t kMost = ~std::uint64_t{0};
+const std::string kDevicesText = "a number from 0 to " + std::to_string(recorder::kDevices);
 constexpr const char* kSchedules[] = {"instant", "calibrated", "lagging", "random"};
 
 const char* environment(const char* name) {
@@ -49,12 +51,12 @@ std::size_t choice(const char* name, const char* const (&names)[N], const char* 
 // of k names k devices.
 int visible_devices() {
   const auto asked =
-      static_cast<int>(number("TIDEMARK_DEVICES", 1, 0, 64, "a number from 0 to 64"));
+      static_cast<int>(number("TIDEMARK_DEVICES", 1, 0, recorder::kDevices, kDevicesText.c_str()));
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!list) return asked;
   if (!*list || std::strcmp(list, "-1") == 0 || std::strcmp(list, "NoDevFiles") == 0) return 0;
   const auto commas = std::count(list, list + std::strlen(list), ',');
-  const int named = 1 + static_cast<int>(std::min<std::ptrdiff_t>(commas, 63));
+  const int named = 1 + static_cast<int>(std::min<std::ptrdiff_t>(commas, recorder::kDevices - 1));
   return environment("TIDEMARK_DEVICES") ? std::min(asked, named) : named;
 }
 

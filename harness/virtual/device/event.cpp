@@ -14,6 +14,7 @@
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/event_table.h"
+#include "harness/virtual/device/host_limit.h"
 #include "harness/virtual/device/patience.h"
 #include "harness/virtual/device/pool.h"
 #include "harness/virtual/device/refusal.h"
@@ -193,7 +194,7 @@ cudaError_t create_event(EventHandle* event, unsigned flags) {
   if (flags & cudaEventInterprocess) {
     shared = std::make_shared<SharedEvent>();
     shared->entry = share(shared->handle);
-    if (!shared->entry) return cudaErrorMemoryAllocation;
+    if (!shared->entry) host_refuses("memory that processes share", sizeof(SharedEvent));
   }
   *event = table().add(flags, current_device(), std::move(shared));
   return cudaSuccess;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/host_limit.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
@@ -99,6 +100,7 @@ cudaError_t reserve_addresses(std::uintptr_t* begin, std::size_t bytes, std::siz
   *begin = wish && wish % kGranule == 0 && s.addresses.take_at(wish, bytes)
                ? wish
                : s.addresses.take(bytes, std::max(alignment, kGranule));
+  if (!*begin && is_cramped()) host_refuses("addresses for the virtual GPU", bytes);
   if (!*begin) return cudaErrorMemoryAllocation;
   s.reserved[*begin] = bytes;
   return cudaSuccess;
@@ -160,10 +162,10 @@ cudaError_t map_physical(std::uintptr_t begin, std::size_t bytes, std::size_t of
   }
   if (mmap(pointer(begin), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, p.file,
            static_cast<off_t>(p.file_offset + offset)) == MAP_FAILED) {
-    return cudaErrorMemoryAllocation;
+    host_refuses("address space for memory of the virtual GPU", bytes);
   }
   if (p.shared && !share_known(begin, bytes, p.file, p.file_offset + offset))
-    return cudaErrorMemoryAllocation;
+    host_refuses("memory that processes share", bytes);
   ++p.mappings;
   s.mapped.emplace(begin, Mapping{bytes, offset, handle});
   return cudaSuccess;
@@ -181,7 +183,7 @@ cudaError_t unmap_physical(std::uintptr_t begin, std::size_t bytes) {
   mark_known(pointer(begin), bytes, false);
   if (mmap(pointer(begin), bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
-    return cudaErrorMemoryAllocation;
+    host_refuses("address space for memory of the virtual GPU", bytes);
   for (const auto& one : whole) {
     const auto physical = s.physical.find(one->second.handle);
     s.mapped.erase(one);
@@ -197,7 +199,8 @@ cudaError_t set_access(std::uintptr_t begin, std::size_t bytes, bool readable, b
   const auto mappings = along(s, begin, bytes);
   if (mappings.empty()) return cudaErrorInvalidValue;
   const int protection = (readable ? PROT_READ : PROT_NONE) | (writable ? PROT_WRITE : PROT_NONE);
-  if (mprotect(pointer(begin), bytes, protection) != 0) return cudaErrorInvalidValue;
+  if (mprotect(pointer(begin), bytes, protection) != 0)
+    host_refuses("memory for the virtual GPU", bytes);
   for (const auto& one : mappings) one->second.readable = readable;
   return cudaSuccess;
 }
@@ -234,7 +237,7 @@ cudaError_t export_physical(std::uint64_t handle, int* descriptor) {
   p.shared = true;
   for (const auto& [begin, one] : s.mapped)
     if (one.handle == handle && !share_known(begin, one.bytes, p.file, p.file_offset + one.offset))
-      return cudaErrorMemoryAllocation;
+      host_refuses("memory that processes share", one.bytes);
   return cudaSuccess;
 }
 

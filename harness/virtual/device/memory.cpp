@@ -10,8 +10,10 @@
 
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/host_limit.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/mapping.h"
+#include "harness/virtual/device/new_file.h"
 #include "harness/virtual/device/pool.h"
 #include "harness/virtual/device/shared.h"
 
@@ -28,8 +30,12 @@ void name_process() {
   const char* folder = std::getenv("TIDEMARK_USERS");
   if (folder == nullptr) return;
   const std::string path = std::string(folder) + "/" + std::to_string(named);
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (file >= 0) close(file);
+  make_mark(path.c_str(), 0644);
+}
+
+/// Bytes of a device's span before its modules; 0 where the host has no room for both.
+std::size_t before_modules(const Span& span) {
+  return span.bytes > kModuleBytes ? span.bytes - kModuleBytes : 0;
 }
 
 cudaError_t allowed_in_capture() {
@@ -42,8 +48,8 @@ DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes, std::stri
     : span(device_span(device, devices)),
       capacity(bytes),
       device_(device),
-      placement_(make_placement(placement, {span.begin, span.bytes - kModuleBytes})),
-      modules_(span.begin + span.bytes - kModuleBytes, kModuleBytes) {
+      placement_(make_placement(placement, {span.begin, before_modules(span)})),
+      modules_(span.begin + before_modules(span), before_modules(span) > 0 ? kModuleBytes : 0) {
   if (!placement_)
     throw std::runtime_error("TIDEMARK_PLACEMENT=" + std::string(placement) +
                              ": expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending");
@@ -65,11 +71,12 @@ std::uintptr_t DeviceMemory::take(std::size_t bytes) {
   const std::size_t rounded = round_up(bytes, kGranule);
   if (!charge(rounded)) return 0;
   const std::uintptr_t begin = placement_->take(rounded);
-  if (begin == 0 || !commit(begin, rounded)) {
+  if (begin == 0 && dictated_) {  // a replay asks for a place that is taken
     refund(rounded);
-    if (begin) placement_->give(begin, rounded);
     return 0;
   }
+  if (begin == 0 || !commit(begin, rounded))  // the device has room, and the host has none
+    host_refuses("address space for memory of the virtual GPU", rounded);
   allocations_.emplace(begin, Allocation{rounded, bytes});
   return begin;
 }
@@ -104,7 +111,9 @@ const SharedHandle* DeviceMemory::share_at(std::uintptr_t begin) {
 std::uintptr_t DeviceMemory::take_module(std::size_t bytes) {
   const std::size_t rounded = round_up(bytes, kPage);
   const std::uintptr_t begin = modules_.take(rounded, kPage);
-  return begin && commit(begin, rounded) ? begin : 0;
+  if ((!begin && is_cramped()) || (begin && !commit(begin, rounded)))
+    host_refuses("address space for a module's variables", rounded);
+  return begin;
 }
 
 std::uintptr_t DeviceMemory::place_next(std::size_t offset) {

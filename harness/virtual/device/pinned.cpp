@@ -4,6 +4,7 @@
 
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
+#include "harness/virtual/device/host_limit.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 
@@ -36,7 +37,7 @@ cudaError_t take(void** address, std::size_t bytes, unsigned flags, bool managed
   const std::size_t rounded = round_up(bytes, 4096);
   void* got = mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (got == MAP_FAILED) return cudaErrorMemoryAllocation;
+  if (got == MAP_FAILED) host_refuses("pinned memory", rounded);
   e.now += e.profile.allocate;
   pinned()[number(got)] = {rounded, flags, true, managed};
   *address = got;

@@ -138,8 +138,10 @@ Profile load_profile(const std::string& name_or_path) {
   const bool is_path =
       name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json");
   const fs::path path = is_path ? fs::path(name_or_path) : folder() / (name_or_path + ".json");
-  std::ifstream in(path);
-  if (!in)
+  std::error_code none;
+  std::ifstream in;
+  if (fs::is_regular_file(path, none)) in.open(path);  // a pipe or a device may have no end
+  if (!in.is_open())
     throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
   try {
     Profile profile = parse(json::parse(in));

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "harness/virtual/device/new_file.h"
+
 namespace tidemark::recorder {
 namespace {
 
@@ -22,8 +24,7 @@ void* map(int file, std::uint64_t offset, std::uint64_t bytes) {
 
 }  // namespace
 
-RecordFile::RecordFile(const std::string& path)
-    : file_(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+RecordFile::RecordFile(const std::string& path) : file_(create_first(path.c_str(), O_RDWR, 0644)) {
   int error = file_ < 0 ? errno : posix_fallocate(file_, 0, static_cast<off_t>(kHeader));
   if (error == 0) {
     header_ = static_cast<Header*>(map(file_, 0, kHeader));

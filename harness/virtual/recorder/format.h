@@ -43,8 +43,9 @@ struct SkippedCount {
   std::uint64_t first = 0, last = 0, steps = 0, events = 0;
 };
 
-constexpr std::uint64_t kMagic = 0x3364726f6365726dULL;  // "mrecord3"
-constexpr std::uint64_t kDevices = 16;                   // of one process
+constexpr std::uint64_t kMagic = 0x3464726f6365726dULL;  // "mrecord4"
+constexpr std::uint64_t kDevices = 64;                   // of one process; more cannot be had
+constexpr std::size_t kFrames = 1000;   // of a stack, the innermost: what a snapshot has of it
 constexpr std::int64_t kUntilFull = 2;  // events until the file system had no room for more
 // Bytes before the first entry: a multiple of every size of a page, since mappings begin after it.
 constexpr std::uint64_t kHeader = 64 << 10;

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <new>
@@ -22,6 +21,7 @@
 
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/names.h"
+#include "harness/virtual/device/new_file.h"
 #include "harness/virtual/device/symbol.h"
 #include "harness/virtual/recorder/recorder.h"
 
@@ -116,10 +116,18 @@ int write(const std::string& place, bool ended) {
                     {"events", events()},
                     {"stood_in", stood_in == nullptr ? 0 : stood_in()}};
   const std::string made = place + ".new";
-  errno = 0;
-  std::ofstream file(made);
-  file << all.dump(-1, ' ', false, Json::error_handler_t::replace) << std::flush;
-  if (!file) return errno != 0 ? errno : EIO;
+  const std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const int file = create_file(made.c_str());
+  if (file < 0) return errno;
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t some = ::write(file, text.data() + done, text.size() - done);
+    if (some < 0 && errno != EINTR) break;
+    if (some > 0) done += static_cast<std::size_t>(some);
+  }
+  const int error = done == text.size() ? 0 : errno;
+  close(file);
+  if (error != 0) return error;
   return std::rename(made.c_str(), place.c_str()) == 0 ? 0 : errno;
 }
 

@@ -22,10 +22,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLATFORM = os.path.dirname(HERE)
-sys.path[:0] = [os.path.join(PLATFORM, "stubs"), os.path.join(PLATFORM, "driver")]
+sys.path[:0] = [os.path.join(PLATFORM, "stubs"), os.path.join(PLATFORM, "driver"), os.path.join(PLATFORM, "python")]
 import make_stubs  # noqa: E402
 import rest  # noqa: E402
 import shipped  # noqa: E402
+import tidemark_files  # noqa: E402
 
 LAYER, REST = "libtidemark_operators.so", "libtidemark_rest.so.1"
 UNIT = 12  # files of the layer that are compiled together, as in the build
@@ -85,9 +86,12 @@ def prepare(folder, version, cuda, built, say):
     cache = os.path.join(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")), "tidemark")
     begin = os.path.join(cache, f"torch-{version}")
     place = f"{begin}-{key_of(wheel, built)}"
+    why = tidemark_files.not_ours(cache)  # what lies there is code
+    if why:
+        raise CannotPrepare(f"the cache folder cannot be used: {why}: set XDG_CACHE_HOME to a folder of yours alone")
     try:
         if not os.path.isdir(place):
-            os.makedirs(cache, exist_ok=True)
+            os.makedirs(cache, mode=0o700, exist_ok=True)
             with locked(begin + ".lock", say):
                 if not os.path.isdir(place):
                     make(wheel, built, begin + ".new", place, say)

@@ -1,0 +1,241 @@
+"""Files that are no reports, or that were made to harm: each command refuses them in one line, in time and memory that its size explains, and writes
+nothing outside of the folder. The files are made here, of drawn sizes and names; none is kept."""
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import sqlite3
+import struct
+import subprocess
+import time
+import zlib
+
+import pytest
+from command import BINARY, ROOT, environment
+
+GIB = 1 << 30
+MOST_SECONDS, MOST_BYTES = 10, GIB  # of a file under 1 MiB
+SEED = int(os.environ.get("TIDEMARK_TEST_SEED", time.time_ns() % 1_000_000))
+CORPUS = ROOT / "harness/cli/testing/corpus"
+
+
+@pytest.fixture(autouse=True)
+def drawn():
+    print("TIDEMARK_TEST_SEED", SEED)
+    return random.Random(SEED)
+
+
+def spent(*words, **more):
+    """(exit code, stdout, stderr, CPU seconds, bytes at the peak) of a command; one that does not end is ended after a minute."""
+    with subprocess.Popen([BINARY, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(**more)) as running:
+        signal.alarm(90)
+        out, err = running.stdout.read(), running.stderr.read()
+        _, status, usage = os.wait4(running.pid, 0)
+        signal.alarm(0)
+        running.returncode = os.waitstatus_to_exitcode(status)
+    return running.returncode, out, err, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def is_line(text):
+    """One line without what a terminal obeys, which does not have the text of a C++ exception."""
+    shown = text.decode()  # UTF-8
+    assert shown.count("\n") == 1 and shown.endswith("\n"), shown
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown), repr(shown)
+    assert not re.search(r"stoi|stoul|basic_string|bad_alloc|filesystem error|terminate|what\(\)|json\.exception|vector::|map::at", shown), shown
+    return shown
+
+
+def bounded(*words, small=True, codes=(0, 1, 2), **more):
+    code, out, err, seconds, peak = spent(*words, **more)
+    print(words, code, f"{seconds:.1f} s", f"{peak >> 20} MiB", err.decode(errors="replace")[:300])
+    assert code in codes, err
+    if code == 2:
+        is_line(err)
+    assert seconds < MOST_SECONDS * (1 if small else 6) + 3 and peak < MOST_BYTES, (seconds, peak)
+    return code, out, err
+
+
+def memo_bomb(lists, times):
+    """A pickle of one list that is shared by many: small on disk, large where sharing is expanded."""
+    entry = b"}(\x8c\x06actionq\x01\x8c\x05allocq\x02\x8c\x04addrq\x03K\x01\x8c\x04sizeq\x04K\x01\x8c\x06streamq\x05K\x00u"
+    trace = b"](" + entry + b"q\x10" + b"h\x10" * lists + b"eq\x11"
+    return (b"\x80\x04}(\x8c\x08segments]\x8c\x0ddevice_traces](" + trace + b"h\x11" * times + b"eu.")
+
+
+def shared_report(width):
+    report = json.loads((CORPUS / "report/scenario.json").read_text())
+    name = f"{'x' * 40}"
+    report["shared"] = [name]
+    verdict = dict(report["trials"][0]["verdicts"][0]) if report["trials"][0]["verdicts"] else None
+    report["shared"] += [[verdict] * width] if verdict else [[name] * width]
+    report["trials"] = [{**report["trials"][0], "verdicts": "$1"} for _ in range(width)]
+    return json.dumps(report)
+
+
+def test_bombs(folder, drawn):
+    """What is small and would be large: sharing in a pickle and in a report, a stack on a stack, gzip of numbers."""
+    pathlib.Path("memo.pickle").write_bytes(memo_bomb(drawn.randint(60_000, 95_000), drawn.randint(90, 390)))
+    for words in ("show", "show --format json", "convert --to perfetto --out a.trace", "convert --to json --out a.json"):
+        verb, *flags = words.split()
+        bounded("snapshot", verb, "memo.pickle", *flags)
+    bounded("compare", "memo.pickle", "memo.pickle", codes=(0, 1, 2, 4))
+    pathlib.Path("report.json").write_text(shared_report(drawn.randint(2_000, 4_000)))
+    for words in (["report", "."], ["compare", "report.json", "report.json"], ["compare", "report.json", "report.json", "--format", "html"]):
+        bounded(*words, codes=(0, 1, 2, 4))
+    record = bytearray((CORPUS / "record/of.record").read_bytes())
+    entries = b"\x01\x01f\x02\x01\x01\x01" + b"".join(b"\x03" + leb(i) + b"\x01" for i in range(drawn.randint(50_000, 60_000)))
+    place = 136  # of the first moment: magic, seven numbers, the phase, `now`
+    record[65536:] = entries
+    struct.pack_into("<Q", record, place, len(entries))
+    pathlib.Path("stack.record").write_bytes(record)
+    bounded("snapshot", "show", "stack.record")
+    for name in ("ints.json.gz", "rec.json.gz"):
+        head = b'{"events": [' if name == "rec.json.gz" else b"["
+        pathlib.Path(name).write_bytes(packed(head, drawn))
+        assert pathlib.Path(name).stat().st_size < 1 << 20
+        for verb in ("show", "replay"):
+            bounded("snapshot", verb, name)
+        bounded("compare", "--events", name, name, codes=(2,))
+
+
+def packed(head, drawn):
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    part, out = b"0," * 500_000, [packer.compress(head)]
+    for _ in range(drawn.randint(200, 300)):
+        out.append(packer.compress(part))
+    return b"".join([*out, packer.compress(b"0]"), packer.flush()])
+
+
+def leb(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def test_not_files(folder):
+    """A pipe without a writer, a device and a folder in the place of any file that is read."""
+    os.mkfifo("pipe")
+    for name, target in (("zero", "/dev/zero"), ("folder", folder)):
+        pathlib.Path(name).symlink_to(target)
+    for name in ("pipe", "zero", "folder"):
+        place = pathlib.Path(f"of-{name}")
+        place.mkdir()
+        (place / "report.json").symlink_to(folder / name)
+        (place / "history.sqlite").symlink_to(folder / name)
+        for words in (["report", place], ["report", place, "--json"], ["compare", place, place], ["compare", "losses", name, name], ["compare", "--events", name, name],
+                      ["snapshot", "show", name], ["snapshot", "replay", name], ["history", place], ["history", place, "--last-good"],
+                      ["fit", "--config", name], ["fit", "--gpu", f"./{name}", "--vary", "a=1,2", "--", "true", "{a}"], ["fit", "--prices", name, "--vary", "a=1,2", "--", "true", "{a}"]):
+            begun = time.monotonic()
+            code, _, err, _, peak = spent(*words)
+            assert code in (2, 3) and time.monotonic() - begun < 30 and peak < GIB // 4, (words, code, err)
+            is_line(err)
+
+
+def evil(folder, victim, name):
+    """A report's folder with a link in the place of `name`."""
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text((CORPUS / "report/scenario.json").read_text())
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).symlink_to(victim)
+
+
+def test_links(folder, drawn):
+    """A folder from elsewhere writes nothing outside of itself, whatever stands for a link in it."""
+    home = folder / "home"
+    home.mkdir()
+    victim = home / ".bashrc"
+    victim.write_text("mine\n")
+    before = {file: file.read_bytes() for file in home.rglob("*") if file.is_file()}
+    written = ["summary.md", "report.html", "junit.xml", "benchmark.json"]
+    for name in [*written, *(f"{one}.partial" for one in written)]:
+        evil(folder / "to-file" / name, victim, name)
+        bounded("report", folder / "to-file" / name, codes=(0, 2))
+    for name in ("loss", "trace", "snapshot", "details", "unfinished", "ranks"):
+        evil(folder / "to-folder" / name, home, name)
+        bounded("report", folder / "to-folder" / name, codes=(0, 2))
+    assert {file: file.read_bytes() for file in home.rglob("*") if file.is_file()} == before
+
+
+def test_history_of_another(folder, drawn):
+    """Views, triggers and generated rows in the place of a history's tables."""
+    for number, tables in enumerate((
+            "CREATE VIEW run AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i AS key, i AS id, i AS started, i AS folder, i AS tidemark, i AS git, i AS torch, i AS device, i AS host, i AS argv, i AS duration_ns, i AS exit_code, i AS passed, i AS failed, i AS skipped FROM r;"
+            "CREATE TABLE series(key); CREATE TABLE point(series, run, value);",
+            "CREATE TABLE run(key, id, started, folder); CREATE VIEW series AS SELECT 1; CREATE TABLE point(a);",
+            "CREATE TABLE run(x); CREATE TABLE series(x); CREATE VIEW point AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i AS series, i AS run, i AS value FROM r;")):
+        place = pathlib.Path(f"h{number}")
+        place.mkdir()
+        with sqlite3.connect(place / "history.sqlite") as database:
+            database.executescript(f"PRAGMA application_id = {0x7469646d}; PRAGMA user_version = 1; {tables}")
+        database.close()
+        for words in (["history", place], ["history", place, "--metric", "*"], ["history", place, "--last-good"], ["history", place, "--prune", "1"]):
+            bounded(*words, codes=(2,))
+
+
+def words_of(drawn, length):
+    alphabet = ["\x1b[31m", "\x1b]0;title\x07", "\n", "`", "\u009b", "\u2028", "<img src=x onerror=alert(1)>", "|", "::error::", "a", " ", "%", "\\", "é", "\udcff"]
+    return "".join(drawn.choice(alphabet) for _ in range(length))
+
+
+def test_texts(folder, drawn):
+    """Texts of a program and of files in the terminal, in errors and in Markdown: nothing that a terminal obeys, no line and no markup of theirs."""
+    for number in range(12):
+        place = pathlib.Path(f"t{number}")
+        place.mkdir()
+        report = json.loads((CORPUS / "report/program.json").read_text())
+        trial = report["trials"][0]
+        text = words_of(drawn, drawn.randint(5, 40)).encode(errors="surrogatepass").decode(errors="replace")
+        trial["program"]["words"] = ["python3", text]
+        trial["scenario"], report["run"]["host"] = text, text
+        (place / "report.json").write_text(json.dumps(report))
+        for words in (["report", place], ["compare", place, place]):
+            _, out, err, _, _ = spent(*words)
+            for shown in (out.decode(), err.decode()):
+                assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028]", shown), repr(shown)
+        summary = place / "summary.md"
+        if summary.exists():
+            assert "<img" not in re.sub(r"(`+).*?\1", "", summary.read_text()), summary.read_text()
+        name = f"no{text}".replace("/", "").replace("\0", "")[:60]
+        for words in (["report", name], ["snapshot", "show", name], ["open", name], ["history", name], ["compare", name, name]):
+            code, _, err, _, _ = spent(*words)
+            assert code == 2, err
+            is_line(err)
+
+
+def test_long_texts(folder, drawn):
+    """A text of a program may be as long as it likes."""
+    for length in (drawn.randint(30_000, 60_000), drawn.randint(60_000, 400_000)):
+        report = json.loads((CORPUS / "report/program.json").read_text())
+        alive = json.dumps(report).replace("train.py", "x" * length + " train.py")
+        pathlib.Path("long.json").write_text(alive)
+        bounded("compare", "long.json", "long.json", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY="summary.md", codes=(0, 1, 2, 4))
+        scenario = json.loads((CORPUS / "report/scenario.json").read_text())
+        for variant in scenario["trials"][0]["variants"]:
+            variant["error"] = "out of memory. Tried to allocate " + "9" * length
+        pathlib.Path("error").mkdir(exist_ok=True)
+        pathlib.Path("error/report.json").write_text(json.dumps(scenario))
+        bounded("report", "error", codes=(0, 2))
+
+
+def test_variables(drawn):
+    """A wrong value of a variable is one line and exit code 2, in every command, before anything starts."""
+    commands = (["run", "fsdp_prefetch/stash/smoke"], ["list"], ["exec", "--", "/bin/true"], ["fit", "--vary", "a=1,2", "--", "/bin/true", "{a}"], ["history", "."], ["bench"], ["advise", "--", "/bin/true"])
+    wrong = {"UNKNOWN": ["yes", "\x1b[31m"], "KNOWN_LIMIT": ["many", "-1", "1e99"], "PROFILES": ["/nosuch"], "PLACEMENT": ["moon", "wsl2:1,3"], "DEVICES": ["65", "-1", "x"], "SEED": ["-3", "a"],
+             "CAPACITY": ["0", "much"], "SCHEDULE": ["late"], "MODE": ["real"], "RACES": ["perhaps"], "TIMEOUT": ["0", "x"], "NCCL_WAITS": ["2"], "NCCL_ALONE": ["x"]}
+    for name, values in wrong.items():
+        for value in values:
+            words = drawn.choice(commands)
+            code, out, err, _, _ = spent(*words, **{f"TIDEMARK_{name}": value})
+            assert (code, out) == (2, b""), (words, name, value, code, err)
+            assert f"TIDEMARK_{name}=" in is_line(err)
+
+
+def test_closed_descriptors(folder):
+    """A command that is started without any standard descriptor ends, as others do."""
+    script = f"exec {BINARY} run ddp_bucket_view/bucket_view/smoke --mode shapes --schedule instant --ranks 2 --out out <&- >&- 2>&-"
+    done = subprocess.run(["sh", "-c", script], env=environment(), timeout=180, check=False)
+    assert done.returncode == 0 and pathlib.Path("out/report.json").exists()

@@ -1,0 +1,102 @@
+#include "harness/cli/variables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "harness/errors.h"
+#include "harness/record/scan.h"
+#include "harness/virtual/recorder/format.h"
+#include "reports/units.h"
+
+namespace tidemark {
+namespace {
+
+using Text = std::string_view;
+
+bool is_number(Text text, std::int64_t least, std::int64_t most) {
+  Scan scan(text);
+  const auto value = scan.number(18);
+  return value && scan.done() && *value >= least && *value <= most;
+}
+
+template <class... Words>
+bool each_is(Text list, Words... words) {
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    const Text one = list.substr(at, comma - at);
+    if (((one != words) && ...)) return false;
+    at = comma + 1;
+  }
+  return true;
+}
+
+bool is_bytes(Text text, bool none) {
+  return (none && text == "0") || is_number(text, none ? 0 : 1, std::int64_t{1} << 60) ||
+         parse_bytes(std::string(text));
+}
+
+/// "wsl2:198,240": the MiB that the driver holds at the two ends, even numbers.
+bool is_placement(Text text) {
+  if (text == "linux" || text == "wsl2" || text == "ascending") return true;
+  Scan scan(text);
+  if (!scan.take("wsl2:")) return false;
+  const auto first = scan.number(4);
+  const bool comma = scan.take(",");
+  const auto second = scan.number(4);
+  return first && comma && second && scan.done() && *first >= 0 && *second >= 0 &&
+         *first % 2 == 0 && *second % 2 == 0;
+}
+
+bool is_folder(Text text) {
+  std::error_code none;
+  return std::filesystem::is_directory(text, none);
+}
+
+struct Rule {
+  const char* name;
+  bool (*holds)(Text);
+  const char* expected;
+};
+
+constexpr std::int64_t kSeconds = 86'400, kNumber = 999'999'999'999'999'999;
+
+const Rule kRules[] = {
+    {"TIDEMARK_CAPACITY", [](Text t) { return is_bytes(t, false); }, "bytes, as in 80GiB"},
+    {"TIDEMARK_PLACEMENT", is_placement, "linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending"},
+    {"TIDEMARK_DEVICES",
+     [](Text t) { return is_number(t, 0, static_cast<std::int64_t>(recorder::kDevices)); },
+     "a number from 0 to 64"},
+    {"TIDEMARK_SCHEDULE",
+     [](Text t) {
+       return each_is(t, "instant", "calibrated", "lagging", "random", "measured", "all");
+     },
+     "instant, calibrated, lagging or random"},
+    {"TIDEMARK_SEED", [](Text t) { return is_number(t, 0, kNumber); }, "a whole number"},
+    {"TIDEMARK_MODE", [](Text t) { return each_is(t, "math", "shapes", "known", "both", "all"); },
+     "math, known or shapes"},
+    {"TIDEMARK_KNOWN_LIMIT", [](Text t) { return is_bytes(t, true); }, "bytes, as in 256KiB"},
+    {"TIDEMARK_UNKNOWN", [](Text t) { return t == "refuse" || t == "nan"; }, "refuse or nan"},
+    {"TIDEMARK_RACES", [](Text t) { return each_is(t, "0", "1", "true", "false"); }, "0 or 1"},
+    {"TIDEMARK_TIMEOUT", [](Text t) { return is_number(t, 1, kSeconds); },
+     "seconds, from 1 to 86400"},
+    {"TIDEMARK_NCCL_WAITS", [](Text t) { return t == "0" || t == "1"; }, "0 or 1"},
+    {"TIDEMARK_NCCL_ALONE", [](Text t) { return t == "0" || t == "1"; }, "0 or 1"},
+    {"TIDEMARK_PROFILES", is_folder, "a folder"},
+};
+
+}  // namespace
+
+void check_variables() {
+  for (const Rule& rule : kRules) {
+    const char* value = std::getenv(rule.name);
+    if (value != nullptr && *value != 0 && !rule.holds(value))
+      throw UsageError(fmt::format("{}={}: expected {}", rule.name, value, rule.expected));
+  }
+}
+
+}  // namespace tidemark

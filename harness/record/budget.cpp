@@ -1,0 +1,160 @@
+#include "harness/record/budget.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "harness/record/one_line.h"
+
+namespace tidemark {
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSlower = 10;
+#elif defined(__has_feature)
+constexpr int kSlower = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||
+                                __has_feature(undefined_behavior_sanitizer)
+                            ? 10
+                            : 1;
+#else
+constexpr int kSlower = 1;
+#endif
+constexpr int kMercy = 3;  // seconds in which a reader may come to an allocation
+
+std::atomic<bool> budget_open{false}, budget_late{false};
+std::atomic<std::int64_t> budget_used{0}, budget_most{0};
+std::atomic<std::uint64_t> budget_count{0}, budget_fails_at{0};
+std::int64_t budget_seconds = 0;
+char budget_said[1024];  // the line; the handler of a signal may allocate nothing
+
+void say(const std::string& text) {
+  const std::size_t size = std::min(text.size(), sizeof budget_said - 1);
+  std::memcpy(budget_said, text.data(), size);
+  budget_said[size] = 0;
+}
+
+void set_timer(std::int64_t after) {
+  const itimerval value{{0, 0}, {static_cast<time_t>(after), 0}};
+  setitimer(ITIMER_PROF, &value, nullptr);
+}
+
+/// The first time a reader is told at its next allocation; the second ends one that makes none.
+void on_timer(int) {
+  if (!budget_late.exchange(true)) return set_timer(kMercy * kSlower);
+  const auto put = [](const char* text) {
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
+  };
+  put("error: "), put(budget_said), put("\n");
+  _exit(2);
+}
+
+}  // namespace
+
+/// Of the budget that is open.
+struct Spending {
+  static inline std::string file;
+  static inline thread_local const ReadingAt* place = nullptr;
+
+  static std::string where() {
+    if (place == nullptr) return file;
+    const std::string text = place->text_(place->object_);
+    return file.empty() || text.starts_with(file) ? text : file + ": " + text;
+  }
+  [[noreturn]] static void refuse(const std::string& what) {
+    const ReadingAt* at = std::exchange(place, nullptr);
+    budget_most += std::int64_t{64} << 20;  // for the end
+    budget_late = false;
+    set_timer(kMercy * kSlower);
+    place = at;
+    say(
+        fmt::format("{}: takes more than {}, which is the most that a file of its size may take: "
+                    "it is damaged, or not what tidemark or PyTorch wrote",
+                    one_line(where()), what));
+    throw Overspent();
+  }
+};
+
+const char* Overspent::what() const noexcept { return budget_said; }
+
+Budget::Budget() {
+  budget_used = 0, budget_most = kBudgetBytes * (kSlower > 1 ? 4 : 1),
+  budget_seconds = kBudgetSeconds * kSlower;
+  Spending::file.clear();
+  say("reading takes too long");
+  struct sigaction action {};
+  action.sa_handler = on_timer;
+  sigaction(SIGPROF, &action, nullptr);
+  budget_late = false;
+  set_timer(budget_seconds);
+  budget_open = true;
+}
+
+Budget::~Budget() { end_budget(); }
+
+void end_budget() {
+  if (budget_open.exchange(false)) set_timer(0);
+}
+
+void spend_on(const std::string& file, std::uint64_t bytes, bool packed) {
+  Spending::file = file;
+  if (!budget_open) return;
+  const auto more = static_cast<std::int64_t>(bytes > kSmallFile ? bytes - kSmallFile : 0);
+  budget_most += more * (packed ? kBudgetPerPacked : kBudgetPerByte);
+  const std::int64_t text = packed ? more * kBudgetPerPacked / kBudgetPerByte : more;
+  budget_seconds +=
+      text / static_cast<std::int64_t>(kSmallFile) * kSlower;  // a second for each MiB
+  say(
+      fmt::format("{}: takes more than {} s, which is the most that a file of its size may take: "
+                  "it is damaged, or not what tidemark or PyTorch wrote",
+                  one_line(file), budget_seconds));
+  itimerval left{};
+  getitimer(ITIMER_PROF, &left);
+  left.it_value.tv_sec +=
+      static_cast<time_t>(text / static_cast<std::int64_t>(kSmallFile) * kSlower);
+  if (!budget_late) setitimer(ITIMER_PROF, &left, nullptr);
+}
+
+ReadingAt::ReadingAt(const void* object, Text text)
+    : before_(std::exchange(Spending::place, this)), object_(object), text_(text) {}
+ReadingAt::~ReadingAt() { Spending::place = before_; }
+
+void spend(std::size_t bytes) {
+  if (!budget_open.load(std::memory_order_relaxed)) return;
+  if (const std::uint64_t at = ++budget_count; at == budget_fails_at) {
+    budget_fails_at = 0;
+    throw std::bad_alloc();
+  }
+  const std::int64_t left = budget_most - budget_used;
+  if (std::uncaught_exceptions() > 0) {  // what goes at the end of a reader takes what it needs
+    budget_used += static_cast<std::int64_t>(bytes);
+    return;
+  }
+  if (left < 0 || bytes > static_cast<std::uint64_t>(left)) {
+    Spending::refuse(fmt::format("{} MiB of memory", budget_most.load() >> 20));
+  }
+  if (budget_late) Spending::refuse(fmt::format("{} s", budget_seconds));
+  budget_used += static_cast<std::int64_t>(bytes);
+}
+
+void keep(std::size_t asked, std::size_t got) noexcept {
+  if (budget_open.load(std::memory_order_relaxed))
+    budget_used += static_cast<std::int64_t>(got - asked);
+}
+
+void give_back(std::size_t bytes) noexcept {
+  if (budget_open.load(std::memory_order_relaxed)) budget_used -= static_cast<std::int64_t>(bytes);
+}
+
+void fail_allocation(std::uint64_t n) { budget_fails_at = n == 0 ? 0 : budget_count + n; }
+
+std::uint64_t allocations() { return budget_count; }
+
+}  // namespace tidemark

@@ -1,0 +1,27 @@
+// Allocation of a program that reads files of others: what it takes is counted (budget.h).
+#include <malloc.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "harness/record/budget.h"
+
+void* operator new(std::size_t bytes) {
+  tidemark::spend(bytes);  // before: a request may be larger than the machine
+  void* made = std::malloc(bytes == 0 ? 1 : bytes);
+  if (made == nullptr) {
+    tidemark::give_back(bytes);
+    throw std::bad_alloc();
+  }
+  tidemark::keep(bytes, malloc_usable_size(made));
+  return made;
+}
+
+void operator delete(void* made) noexcept {
+  if (made != nullptr) tidemark::give_back(malloc_usable_size(made));
+  std::free(made);
+}
+void operator delete(void* made, std::size_t) noexcept { operator delete(made); }
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void operator delete[](void* made) noexcept { operator delete(made); }
+void operator delete[](void* made, std::size_t) noexcept { operator delete(made); }
