@@ -1,9 +1,13 @@
 // Schema of report.json, made from the record's fields (fields.h).
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "harness/record/json.h"
 #include "harness/record/json_writer.h"
+#include "harness/record/verdict_kind.h"
 
 namespace tidemark {
 namespace {
@@ -109,6 +113,9 @@ class SchemaMaker {
   }
   Json leaf(const Meaning& meaning) {
     definitions_[meaning.name] = Json::parse(meaning.schema);
+    if (meaning.name == meaning::verdict.name)
+      definitions_[meaning.name]["pattern"] =
+          fmt::format("^(({})/.|run$)", fmt::join(kVerdictKinds, "|"));
     return reference(meaning.name);
   }
 
@@ -185,6 +192,38 @@ class SchemaMaker {
   std::string name_, other_;
 };
 
+/// Whether a value of this schema is a text, a list or an object, which the file may have in its
+/// list of shared values.
+bool shareable(const Json& schema, const Json& definitions) {
+  const auto name = schema.find("$ref");
+  if (name != schema.end()) {
+    const auto text = name->get<std::string>();
+    return shareable(definitions.at(text.substr(text.rfind('/') + 1)), definitions);
+  }
+  const auto type = schema.find("type");
+  if (type == schema.end()) return !schema.contains("const");
+  const Json one = type->is_array() ? *type : Json::array({*type});
+  return std::ranges::any_of(one, [](const Json& each) {
+    return each == "string" || each == "array" || each == "object";
+  });
+}
+
+/// Lets every value inside of this schema be a reference to a shared one.
+void let_share(Json& schema, const Json& definitions) {
+  const auto inner = [&](Json& one) {
+    let_share(one, definitions);
+    if (shareable(one, definitions))
+      one = {{"anyOf", Json::array({one, reference("shared_value")})}};
+  };
+  for (const char* key : {"oneOf", "anyOf"})
+    if (schema.contains(key))
+      for (Json& one : schema[key]) let_share(one, definitions);
+  if (schema.contains("properties"))
+    for (auto& [name, one] : schema["properties"].items()) inner(one);
+  for (const char* key : {"items", "additionalProperties"})
+    if (schema.contains(key) && schema[key].is_object()) inner(schema[key]);
+}
+
 }  // namespace
 
 nlohmann::ordered_json report_schema() {
@@ -196,21 +235,27 @@ nlohmann::ordered_json report_schema() {
   maker("trials", report.trials);
   maker("summary", summary);
   Json root = maker.object();
+  const Json plain = definitions;
+  for (auto& [name, one] : definitions.items()) let_share(one, plain);
+  let_share(root["properties"]["trials"], plain);
+  definitions["shared_value"] = {{"type", "string"}, {"pattern", "^[$][0-9]+$"}};
   Json properties{{"schema", {{"const", kSchema}}},
                   {"schema_version", {{"type", "string"}, {"pattern", "^3\\.[0-9]+$"}}}};
   properties.update(root["properties"]);
+  properties["shared"] = {{"type", "array"},
+                          {"description", "in the file alone: values that come up more than once"}};
   return {
       {"$schema", "http://json-schema.org/draft-07/schema#"},
       {"$id", fmt::format("tidemark-report-{}", kSchemaVersion)},
       {"title", "tidemark report"},
       {"description",
-       "The record of a run. In a run's folder, values of the object 'trials' that come up more "
-       "than once stand in the list 'shared', and a text of the form $N is the one at place N of "
-       "it (a text that begins with $ has another $ in front); gradients, timelines and blocks "
-       "are in details/, a file of this form a variant; the map and the allocator's events "
-       "are in snapshot/ alone, spans in trace/. This schema is of the record with everything in "
-       "its "
-       "place; tidemark report DIR --json prints it so, with the details. Byte counts are "
+       "The record of a run, as report.json has it and as tidemark report DIR --json prints it. In "
+       "the file, values of the object 'trials' that come up more than once stand in the list "
+       "'shared', and a text of the form $N is the one at place N of it (a text that begins with $ "
+       "has another $ in front); gradients, timelines and blocks are in details/, a file of this "
+       "form a variant; the map and the allocator's events are in snapshot/ alone, spans in "
+       "trace/. "
+       "What is printed has every value in its place, with the details. Byte counts are "
        "integers; times are integer nanoseconds on the device's clock (virtual, or real). Two runs "
        "of the same trials on the virtual platform differ in the object 'run' only."},
       {"type", "object"},
