@@ -11,12 +11,14 @@
 namespace tidemark {
 namespace {
 
-/// By operation, a step, on the rank that calls it most.
-std::map<std::string, double> calls_a_step(const VariantRecord& variant, int steps) {
-  std::map<std::string, double> most;
+/// By operation, in the last step, on the rank that calls it most: the first step makes what later
+/// ones use again.
+std::map<std::string, std::int64_t> calls_a_step(const VariantRecord& variant) {
+  std::map<std::string, std::int64_t> most;
   for (const RankRecord& rank : variant.ranks)
-    for (const auto& [operation, calls] : rank.counters.collectives)
-      most[operation] = std::max(most[operation], static_cast<double>(calls) / std::max(1, steps));
+    if (!rank.steps.empty())
+      for (const auto& [operation, calls] : rank.steps.back().collectives)
+        most[operation] = std::max(most[operation], calls);
   return most;
 }
 
@@ -34,20 +36,13 @@ void set_price(Saving& saving, const TrialRecord& trial, const VariantRecord& ba
     saving.time_ratio = fix.timing && fix.timing->ratio
                             ? fix.timing->ratio->median
                             : static_cast<double>(after) / static_cast<double>(before);
-  auto more = calls_a_step(fix, trial.steps);
-  for (const auto& [operation, calls] : calls_a_step(base, trial.steps)) more[operation] -= calls;
+  saving.by_model = !fix.timing;
+  auto more = calls_a_step(fix);
+  for (const auto& [operation, calls] : calls_a_step(base)) more[operation] -= calls;
   for (const auto& [operation, calls] : more)
-    if (std::abs(calls) > 1e-9) saving.extra.emplace_back(operation, calls);
+    if (calls != 0) saving.extra.emplace_back(operation, calls);
   const Verdict* blocks = verdict_of(trial, fix.name, "cost/recomputed_blocks");
   if (blocks != nullptr) saving.recomputed = blocks->measured;
-}
-
-/// 5, 5.33, -2.
-std::string short_number(double value) {
-  std::string text = fmt::format("{:.2f}", value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
 }
 
 }  // namespace
@@ -94,11 +89,12 @@ std::vector<Saving> savings_of(const TrialRecord& trial) {
 }
 
 std::string price_text(const Saving& saving) {
-  std::string out = saving.time_ratio ? fmt::format("{:.3f}x step time", *saving.time_ratio) : "";
+  std::string out = saving.time_ratio ? fmt::format("{:.3f}x step time{}", *saving.time_ratio,
+                                                    saving.by_model ? " by the model" : "")
+                                      : "";
   const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
   for (const auto& [operation, calls] : saving.extra)
-    add(fmt::format("{}{} {} a step", calls > 0 ? "+" : "", short_number(calls),
-                    one_line(operation)));
+    add(fmt::format("{:+} {} a step", calls, one_line(operation)));
   if (saving.recomputed && *saving.recomputed != 0)
     add(plural(static_cast<std::int64_t>(*saving.recomputed), "block") + " recomputed");
   return out;
@@ -144,7 +140,14 @@ const TrialRecord* telling_trial(const Overview& overview) {
 std::optional<ResultTable> result_of(const Overview& overview) {
   const TrialRecord* telling = telling_trial(overview);
   if (telling == nullptr) return std::nullopt;
-  const std::vector<Saving> savings = savings_of(*telling);
+  std::vector<Saving> savings = savings_of(*telling);
+  for (const TrialRecord* trial : overview.trials)  // the one with a clock
+    for (const Saving& one : savings_of(*trial)) {
+      const auto same = std::ranges::find(savings, one.fix, &Saving::fix);
+      if (!one.time_ratio || same == savings.end() || same->time_ratio) continue;
+      same->time_ratio = one.time_ratio;
+      same->by_model = one.by_model;
+    }
   Bytes largest = 0;
   for (const Saving& one : savings)
     largest = std::max({largest, one.before.value_or(0), one.after});

@@ -22,8 +22,9 @@ struct Saving {
   bool none_predicted = false;       // the forms predict that nothing is saved in a step
   std::optional<Status> judged;      // of the verdict saving/step; none: there is none
   std::optional<double> time_ratio;  // typical step time, to the baseline's
-  /// Collectives that it calls more often (or less) a step, on the rank that calls most.
-  std::vector<std::pair<std::string, double>> extra;
+  bool by_model = false;  // that of the schedule calibrated, whose clock is a model of the GPU
+  /// Collectives that it calls more often (or less) in the last step, on the rank that calls most.
+  std::vector<std::pair<std::string, std::int64_t>> extra;
   std::optional<double> recomputed;  // blocks computed again, over the whole run
   Bytes saved() const { return before.value_or(after) - after; }
 };
@@ -36,7 +37,8 @@ std::optional<Bytes> peak_of_any_step(const VariantRecord& variant, Statistic st
 /// The saving of every fix that ran, in the order of the variants.
 std::vector<Saving> savings_of(const TrialRecord& trial);
 
-/// "1.227x step time, +5 all_gather a step, 8 blocks recomputed"; empty without a baseline.
+/// "1.227x step time by the model, +5 all_gather a step, 8 blocks recomputed"; empty without a
+/// baseline.
 std::string price_text(const Saving& saving);
 
 /// The trial in which a fix saves most, of trials that differ in the schedule alone; null if no fix

@@ -44,13 +44,18 @@ TEST(Saving, HasItsPriceBesideIt) {
   TrialRecord trial = lagging();
   VariantRecord& fix = trial.variants[1];
   fix.step_time_ns = {9'000'000, 5'000'000};
-  fix.ranks[1].counters.collectives = {{"all_gather", 6}, {"broadcast", 1}};
+  // The first step's are not those of a step.
+  fix.ranks[1].counters.collectives = {{"all_gather", 60}, {"broadcast", 1}};
+  const std::int64_t of_base = trial.variants[0].ranks[1].steps.back().collectives["all_gather"];
+  fix.ranks[1].steps.back().collectives = {{"all_gather", of_base + 2}, {"reduce_scatter", 1}};
   trial.verdicts.push_back({.name = "cost/recomputed_blocks", .variant = "stash"});
   trial.verdicts.back().measured = 1;
   const Saving saving = savings_of(trial)[0];
   EXPECT_DOUBLE_EQ(*saving.time_ratio, 1.25);
-  EXPECT_EQ(price_text(saving),
-            "1.250x step time, +1 all_gather a step, +0.5 broadcast a step, 1 block recomputed");
+  EXPECT_EQ(
+      price_text(saving),
+      "1.250x step time by the model, +2 all_gather a step, +1 reduce_scatter a step, 1 block "
+      "recomputed");
 }
 
 TEST(Saving, IsTheSameOnTheTerminalAndInTheSummary) {
@@ -61,8 +66,8 @@ TEST(Saving, IsTheSameOnTheTerminalAndInTheSummary) {
   EXPECT_EQ(table->title,
             "active memory at its highest in a step, worst rank, MiB, under lagging, against "
             "record_stream");
-  EXPECT_THAT(table->rows[0],
-              ElementsAre("stash", "12.00 -> 5.00", "7.00 (58 %), not judged", "1.000x step time"));
+  EXPECT_THAT(table->rows[0], ElementsAre("stash", "12.00 -> 5.00", "7.00 (58 %), not judged",
+                                          "1.000x step time by the model"));
   EXPECT_THAT(text_of(report), HasSubstr("stash  12.00 -> 5.00  saves 7.00 (58 %)"));
   EXPECT_THAT(markdown(report),
               HasSubstr("| stash | 12.00 -&gt; 5.00 | 7.00 (58 %), not judged |"));

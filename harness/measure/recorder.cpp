@@ -128,6 +128,22 @@ void Recorder::gradients(const std::vector<Shard>& shards) {
   }
 }
 
+void Recorder::collectives(const std::map<std::string, std::int64_t>& calls,
+                           const std::map<std::string, std::int64_t>& bytes) {
+  Step& step = record.steps.back();
+  step.collectives = calls;
+  step.collective_bytes = bytes;
+  record.counters.collectives = calls;
+  for (const Step& before : record.steps) {
+    if (&before == &step) break;
+    for (const auto& [operation, count] : before.collectives) step.collectives[operation] -= count;
+    for (const auto& [operation, count] : before.collective_bytes)
+      step.collective_bytes[operation] -= count;
+  }
+  std::erase_if(step.collectives, [](const auto& one) { return one.second == 0; });
+  std::erase_if(step.collective_bytes, [](const auto& one) { return one.second == 0; });
+}
+
 void Recorder::end_step() {
   close_phase();
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());

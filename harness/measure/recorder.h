@@ -3,6 +3,7 @@
 // changes nothing that is measured.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ class Recorder {
   void phase(const std::string& name);   // the phase before ends here
   void moment(const std::string& name);  // residency now; named once a step
   void call(const std::string& op, const std::string& unit);
+  /// Calls and bytes of the collectives since the program began, by operation; said once a step.
+  void collectives(const std::map<std::string, std::int64_t>& calls,
+                   const std::map<std::string, std::int64_t>& bytes);
   void loss(const at::Tensor& value);  // one element; copied to pinned memory without waiting
   void gradients(const std::vector<Shard>& shards);  // kept of step 0 only, likewise
 

@@ -113,6 +113,9 @@ std::unique_ptr<Work> Communicator::run(const char* operation, std::vector<at::T
   check(launch(stream.stream()), fmt::format("{} of {} x {}", operation, tensors.back().numel(),
                                              c10::toString(tensors.back().scalar_type())));
   ++calls_[operation];
+  std::size_t bytes = 0;
+  for (const auto& t : tensors) bytes = std::max(bytes, t.nbytes());
+  bytes_[operation] += static_cast<std::int64_t>(bytes);
   flight::leave();
   if (!call.async) return nullptr;
 

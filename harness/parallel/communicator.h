@@ -83,6 +83,8 @@ class Communicator {
 
   /// Calls so far, by operation.
   const std::map<std::string, std::int64_t>& calls() const { return calls_; }
+  /// Bytes of their whole tensors: of what is gathered, reduced or sent.
+  const std::map<std::string, std::int64_t>& bytes() const { return bytes_; }
 
  private:
   template <class Launch>
@@ -96,7 +98,7 @@ class Communicator {
   std::int64_t made_ = 0;  // calls on it
   Reference reference_;
   c10::cuda::CUDAStream stream_;
-  std::map<std::string, std::int64_t> calls_;
+  std::map<std::string, std::int64_t> calls_, bytes_;
 };
 
 }  // namespace tidemark

@@ -17,7 +17,7 @@ namespace tidemark {
 enum class Extent { whole, read_back, head, details };
 
 inline constexpr const char* kSchema = "tidemark/report";
-inline constexpr const char* kSchemaVersion = "3.0";
+inline constexpr const char* kSchemaVersion = "3.1";
 
 /// Keys in the schema's order. A number that is not finite has no place in JSON: it becomes null (a
 /// loss keeps it in "hex").

@@ -61,6 +61,9 @@ struct Step {
   std::vector<Phase> phases;
   std::vector<Moment> moments;
   std::vector<Call> calls;
+  /// Collectives that the step has launched, by operation: their number, and the bytes of
+  /// their whole tensors (of what is gathered, reduced or sent).
+  std::map<std::string, std::int64_t> collectives = {}, collective_bytes = {};
   bool operator==(const Step&) const = default;
 };
 

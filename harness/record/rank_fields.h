@@ -42,6 +42,9 @@ void visit(Step& x, auto& f) {
   f("phases", x.phases);
   f("moments", x.moments);
   f("calls", x.calls, meaning::none, "what the program did to its units, in order");
+  f.later("collectives", x.collectives, meaning::count, "of this step, by operation");
+  f.later("collective_bytes", x.collective_bytes, meaning::bytes,
+          "of their whole tensors: what is gathered, reduced or sent");
 }
 
 void visit(Category& x, auto& f) {

@@ -9,6 +9,11 @@ const more = (value) => {
   return rounded === 0 ? '0' : signed(rounded);
 };
 
+/** Of the last step, on the rank that calls it most: the first step makes what later ones use again. */
+function calls(variant, op) {
+  return Math.max(0, ...variant.ranks.map((record) => record.steps?.at(-1)?.collectives?.[op] ?? 0));
+}
+
 /** The highest count of any rank, a step. */
 function perStep(variant, steps, of) {
   return Math.max(0, ...variant.ranks.map((record) => of(record.counters) / steps));
@@ -24,7 +29,7 @@ function rowOf(trial, variant, base) {
   const extra = [...operations]
     .map((op) => [
       op,
-      each(variant, (c) => c.collectives[op] ?? 0) - each(base, (c) => c.collectives[op] ?? 0),
+      calls(variant, op) - calls(base, op),
     ])
     .filter(([, difference]) => difference !== 0);
   const own = trial.assertions.filter(
