@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include "reports/compare/kinds_changed.h"
 #include "reports/compare/pairs.h"
@@ -61,13 +63,60 @@ std::string described(const Side& side) {
 /// A part of what is alive at a peak, which the table of its differences has.
 bool is_part(const Change& change) { return change.metric.starts_with("alive/"); }
 
+/// "toy/smoke" of "toy/smoke/r2/math/lagging": a cause shows under every schedule.
+std::string size_of(const Place& place) {
+  const auto scenario = place.trial.find('/');
+  return place.trial.substr(
+      0, place.trial.find('/', scenario == std::string::npos ? 0 : scenario + 1));
+}
+
+/// Sentences of changes, of which those with one cause are one: the same verdict of a variant, or
+/// figures of it that differ by as much, under all schedules and in all statistics.
+class Sentences {
+ public:
+  void add(const VerdictChange& turn) {
+    count({size_of(turn.place), turn.place.variant, turn.name, turn.before + turn.after},
+          sentence(turn), "schedules");
+  }
+  void add(const Change& change) {
+    const bool whole = change.before && change.after && change.kind == Kind::memory;
+    const std::string by =
+        whole ? exact(*change.after - *change.before) : std::to_string(lines_.size());
+    count({size_of(change.place), change.place.variant, "", by}, sentence(change),
+          "schedules, phases and statistics");
+  }
+  std::vector<std::string> text() const {
+    std::vector<std::string> out;
+    for (const Line& line : lines_)
+      out.push_back(line.others == 0 ? line.text
+                                     : fmt::format("{} (and {} more like it, in other {})",
+                                                   line.text, line.others, line.where));
+    return out;
+  }
+
+ private:
+  struct Line {
+    std::string text, where;
+    int others = 0;
+  };
+  void count(const std::array<std::string, 4>& cause, std::string text, const char* where) {
+    const auto [known, added] = places_.try_emplace(cause, lines_.size());
+    if (added)
+      lines_.push_back({std::move(text), where});
+    else
+      ++lines_[known->second].others;
+  }
+  std::vector<Line> lines_;
+  std::map<std::array<std::string, 4>, std::size_t> places_;
+};
+
 std::vector<std::string> sentences(const Comparison& c, Effect effect) {
-  std::vector<std::string> out;
+  Sentences out;
   for (const VerdictChange& turn : c.turns)
-    if (turn.effect == effect) out.push_back(sentence(turn));
+    if (turn.effect == effect) out.add(turn);
   for (const Change& change : c.changes)
-    if (change.effect == effect && !is_part(change)) out.push_back(sentence(change));
-  return out;
+    if (change.effect == effect && !is_part(change)) out.add(change);
+  return out.text();
 }
 
 /// At most `most` of the lines, and a last one that says how many more there are.
