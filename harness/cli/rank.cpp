@@ -222,6 +222,9 @@ int rank_command(const Options& options, int argc, char** argv) {
     at::set_num_threads(1);
     set_arithmetic();
     at::globalContext().lazyInitDevice(at::kCUDA);
+    if (rank == 0 && !alone && ranks < all.size())
+      print(stderr, "note: --ranks {}: {} of the {} processes of the launcher {} nothing\n", ranks,
+            all.size() - ranks, all.size(), all.size() - ranks == 1 ? "does" : "do");
     run.sharing = sharing_note(options, ranks, all);
     if (rank == 0 && !run.sharing.empty()) print(stderr, "note: {}\n", run.sharing);
     run.arithmetic = arithmetic().text;
