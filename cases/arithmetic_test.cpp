@@ -41,7 +41,7 @@ Computed compute(const Scenario& scenario) {
   Computed out;
   options.numbers = [&](const Variant&, const Numbers& numbers, const Oracle& oracle) {
     out.numbers = numbers;
-    out.tolerance = oracle.tolerance;
+    out.tolerance = *std::ranges::max_element(oracle.gradient_tolerance);
   };
   out.verdicts = run_trial(scenario, planned.at(0).trial, world, options).verdicts;
   return out;

@@ -1,8 +1,11 @@
 #include "cases/numbers.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/custom_function.h>
 
-#include <cmath>
+#include <algorithm>
+#include <utility>
 
 #include "harness/measure/recorder.h"
 #include "reference/deterministic.h"
@@ -11,12 +14,13 @@
 namespace tidemark {
 
 void fill(std::uint64_t seed, const std::string& name, std::int64_t offset,
-          const at::Tensor& tensor) {
+          const at::Tensor& tensor, double step) {
   if (tensor.numel() == 0) return;
   const at::NoGradGuard no_grad;
   auto host = at::empty({tensor.numel()}, at::TensorOptions().dtype(at::kDouble));
   reference::fill(seed, name, offset,
-                  {host.mutable_data_ptr<double>(), static_cast<std::size_t>(tensor.numel())});
+                  {host.mutable_data_ptr<double>(), static_cast<std::size_t>(tensor.numel())},
+                  step);
   tensor.copy_(host.to(tensor.scalar_type()).pin_memory().view(tensor.sizes()),
                /*non_blocking=*/true);
 }
@@ -30,11 +34,11 @@ at::Tensor batch(const Trial& trial, const std::string& name, at::IntArrayRef si
 }
 
 at::Tensor Parameters::add(const Trial& trial, const std::string& name, at::IntArrayRef size,
-                           at::ScalarType type) {
+                           at::ScalarType type, double step) {
   const CategoryScope category("parameters");
   names_.push_back(name);
   values.push_back(at::empty(size, at::TensorOptions().dtype(type).device(at::kCUDA)));
-  if (trial.mode == Mode::math) fill(trial.seed, name, 0, values.back());
+  if (trial.mode == Mode::math) fill(trial.seed, name, 0, values.back(), step);
   return values.back().requires_grad_(true);
 }
 
@@ -52,6 +56,26 @@ std::vector<Shard> Parameters::named(const std::vector<at::Tensor>& each) const 
 
 namespace {
 
+struct MeanSquareError : torch::autograd::Function<MeanSquareError> {
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& output,
+                            const at::Tensor& target) {
+    at::Tensor apart = at::sub(output, target), loss = at::empty({}, output.options());
+    // A product of a row and a column, as the sum of squares by a reduction would take memory
+    // beside them.
+    at::Tensor sum = loss.view({1, 1});
+    at::mm_out(sum, apart.view({1, -1}), apart.view({-1, 1}));
+    const auto share = 1 / static_cast<double>(apart.numel());
+    loss.mul_(share);
+    apart.mul_(2 * share);
+    ctx->save_for_backward({apart});
+    return loss;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list gradients) {
+    return {ctx->get_saved_variables()[0].mul_(gradients[0]), at::Tensor()};
+  }
+};
+
 std::vector<Shard> whole_tensors(const std::vector<reference::Tensor>& tensors) {
   std::vector<Shard> all;
   for (const auto& t : tensors) all.push_back({t.name, 0, t.values});
@@ -60,50 +84,67 @@ std::vector<Shard> whole_tensors(const std::vector<reference::Tensor>& tensors) 
 
 }  // namespace
 
-Oracle oracle_of(const reference::Trained& result) {
-  return {.loss = result.loss,
-          .gradients = whole_tensors(result.gradients),
-          .parameters = whole_tensors(result.parameters),
-          .loss_condition = result.condition,
-          .parameter_condition = result.parameter_condition,
-          .why = {}};
+at::Tensor mean_square_error(const at::Tensor& output, const at::Tensor& target) {
+  return MeanSquareError::apply(output, target.detach());
 }
 
-Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text,
-                  std::int64_t terms, const std::string& terms_text) {
-  const double sums = std::ldexp(std::sqrt(static_cast<double>(terms)), -24);
-  const double stored = single ? 0 : 2 * std::ldexp(1, -8);
-  const std::string path = " on a path forth and back, u = 2^-24";
-  return {static_cast<double>(depth) * (stored + sums),
-          single ? "u (" + depth_text + ") sqrt(" + terms_text + "): rounding of the sums" + path
-                 : "(" + depth_text + ") (2 v + u sqrt(" + terms_text +
-                       ")): rounding of operands and results to bf16 and of the sums in fp32" +
-                       path + ", v = 2^-8"};
-}
-
-Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows, bool single) {
-  const auto result = reference::train({.layers = trial["layers"],
-                                        .hidden = trial["hidden"],
-                                        .rows = rows,
-                                        .steps = trial.steps,
-                                        .seed = trial.seed});
-  Oracle oracle = oracle_of(result);
-  // A path through the model has 2 products a block and two norms, and comes back. The loss is a
-  // mean, and its terms cancel; the reference knows by how much.
-  const auto [tolerance, why] =
-      rounding(single, 4 * trial["layers"] + 4, "4 layers + 4", trial["hidden"], "hidden");
-  oracle.tolerance = tolerance;
-  oracle.why = why +
-               "; of the loss times mean |y| / |mean y| of the output y, by which it cancels" +
-               kAfterAdam;
+Oracle oracle_of(const reference::Trained& exact, const reference::Precision& precision,
+                 const std::function<reference::Trained(reference::Noise)>& train) {
+  reference::Spread spread = reference::spread_of(exact, precision, train);
+  Oracle oracle{.loss = exact.loss,
+                .gradients = whole_tensors(exact.gradients),
+                .parameters = whole_tensors(exact.parameters),
+                .loss_tolerance = std::move(spread.loss),
+                .gradient_tolerance = std::move(spread.gradients),
+                .parameter_tolerance = std::move(spread.parameters),
+                .plain_parameter_tolerance = std::move(spread.plain)};
+  for (std::size_t k = 0; k < exact.scales.size(); ++k)
+    oracle.parameter_scales.push_back({exact.parameters[k].name, 0, exact.scales[k]});
+  oracle.why = fmt::format(
+      "{} times what {} trainings in double precision are off by in which every operator errs as "
+      "{} does (cases/README.md, \"Tolerances\")",
+      reference::kMargin, reference::kDraws, precision.activations > 0 ? "bf16" : "fp32");
   return oracle;
 }
 
-std::string why_norms_are_too_narrow(const Trial& trial) {
-  if (trial.mode != Mode::math || trial["hidden"] > 2) return "";
-  return "hidden=" + std::to_string(trial["hidden"]) +
-         ": a norm of so few elements passes on no gradient but what its epsilon and rounding "
-         "leave, so numbers prove nothing; set hidden=3 or more, or --mode shapes";
+reference::Precision precision_of(const Trial& trial, std::int64_t activations,
+                                  std::int64_t parameters, std::int64_t microbatches) {
+  const auto stored = [](std::int64_t bytes) { return bytes == 2 ? reference::kBfloat16 : 0; };
+  const auto roundings = static_cast<double>(2 + 2 * microbatches + trial.ranks);
+  return {.activations = stored(activations),
+          .parameters = stored(parameters),
+          .reported = roundings * std::max(stored(activations), reference::kSingle)};
+}
+
+Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows,
+                        const reference::Precision& precision) {
+  const reference::MultiMlpRun run{.layers = trial["layers"],
+                                   .hidden = trial["hidden"],
+                                   .rows = rows,
+                                   .steps = trial.steps,
+                                   .seed = trial.seed};
+  return oracle_of(reference::train(run), precision,
+                   [&](reference::Noise noise) { return reference::train(run, std::move(noise)); });
+}
+
+double multi_mlp_step(const Trial& trial, const std::string& name) {
+  if (name.find("norm") != std::string::npos) return 0;
+  return reference::multi_mlp_step(trial["layers"], trial["hidden"],
+                                   name.find("fc2") != std::string::npos);
+}
+
+std::string why_too_narrow(const Trial& trial) {
+  const auto precision = trial.params.find("precision");
+  const bool rounds = precision != trial.params.end() && precision->second != 0;
+  const std::int64_t least = rounds ? 16 : 3;
+  if (trial.mode != Mode::math || trial["hidden"] >= least) return "";
+  return fmt::format(
+      "hidden={}: {}, so numbers prove nothing; set hidden={} or more, or --mode shapes",
+      trial["hidden"],
+      rounds ? "the rounding of so few numbers in bf16 does not average out"
+             : "a norm of so few elements passes on no gradient but what its epsilon "
+               "and rounding leave",
+      least);
 }
 
 }  // namespace tidemark

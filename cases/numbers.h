@@ -4,18 +4,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "harness/scenario.h"
-#include "reference/training.h"
+#include "reference/spread.h"
 
 namespace tidemark {
 
 /// Elements [offset, offset + tensor.numel()) of the tensor `name` (reference/deterministic.h), in
 /// the tensor's type, on the current stream.
 void fill(std::uint64_t seed, const std::string& name, std::int64_t offset,
-          const at::Tensor& tensor);
+          const at::Tensor& tensor, double step = 0);
 
 /// This rank's part of a batch, in category "inputs"; with its numbers in mode math, where the
 /// parts lie one behind the other by rank.
@@ -27,7 +28,7 @@ class Parameters {
  public:
   /// Makes one, in category "parameters"; with its first numbers in mode math.
   at::Tensor add(const Trial& trial, const std::string& name, at::IntArrayRef size,
-                 at::ScalarType type = at::kFloat);
+                 at::ScalarType type = at::kFloat, double step = 0);
   std::vector<at::Tensor> gradients() const;
   /// A tensor for each parameter, under its name.
   std::vector<Shard> named(const std::vector<at::Tensor>& each) const;
@@ -38,32 +39,29 @@ class Parameters {
   std::vector<std::string> names_;
 };
 
-/// The part of a tolerance's reason that holds for a model trained with Adam.
-inline constexpr const char* kAfterAdam =
-    "; of parameters times what Adam makes of an error, and of the loss besides by what these "
-    "errors "
-    "make of it";
+/// mean((output - target)^2), a scalar with a gradient for `output`. Both are contiguous, of one
+/// shape and type. Between forward and backward it keeps their difference alone, which becomes the
+/// output's gradient in place, so that a step's peaks are those of a mean of the output.
+at::Tensor mean_square_error(const at::Tensor& output, const at::Tensor& target);
 
-/// The oracle of the result of reference::train(), without a tolerance, which the case sets.
-Oracle oracle_of(const reference::Trained& result);
-
-/// Rounding errors of `depth` products and norms in a row, each a sum of at most `terms` terms, to
-/// first order, relative to the norm of the result. fp32: every sum is off by about sqrt(terms)
-/// half-units in the last place, since rounding errors add up like a random walk (u = 2^-24). bf16:
-/// the same holds for its sums, which are added up in fp32, and each operand and each result is
-/// rounded once more when it is stored (v = 2^-8).
-struct Rounding {
-  double tolerance;
-  std::string why;  // with these texts for the two
-};
-Rounding rounding(bool single, std::int64_t depth, const std::string& depth_text,
-                  std::int64_t terms, const std::string& terms_text);
+/// The oracle of the exact result of reference::train(), with its tolerances and their reason.
+Oracle oracle_of(const reference::Trained& exact, const reference::Precision& precision,
+                 const std::function<reference::Trained(reference::Noise)>& train);
+/// Of numbers with these bytes, 4 (fp32) or 2 (bf16), in a step of so many microbatches. A rank's
+/// loss is rounded when its terms are added up and when their number divides them, by each
+/// microbatch's share and sum, and over the ranks by as many sums as there are others and a share.
+reference::Precision precision_of(const Trial& trial, std::int64_t activations,
+                                  std::int64_t parameters, std::int64_t microbatches = 1);
 
 /// Training of reference/multi_mlp.h with the trial's layers and width, on so many rows over all
 /// ranks.
-Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows, bool single);
-/// Why the numbers of such a model prove nothing in this trial, or empty. A norm of one element
-/// passes on no gradient, and a norm of two elements only the sign of their difference.
-std::string why_norms_are_too_narrow(const Trial& trial);
+Oracle multi_mlp_oracle(const Trial& trial, std::int64_t rows,
+                        const reference::Precision& precision);
+/// Step (reference/deterministic.h) of its weight `name`; 0 for those of norms.
+double multi_mlp_step(const Trial& trial, const std::string& name);
+/// Why the numbers of a model of this width prove nothing in this trial, or empty. A norm of one
+/// element passes on no gradient, a norm of two elements only the sign of their difference, and the
+/// tolerance of a few numbers in bf16 is uncertain.
+std::string why_too_narrow(const Trial& trial);
 
 }  // namespace tidemark

@@ -121,13 +121,22 @@ struct Oracle {
   std::vector<double> loss;       // per step, of the whole batch
   std::vector<Shard> gradients;   // step 0, whole parameters, float64 on the CPU
   std::vector<Shard> parameters;  // after the last step
-  /// Largest relative error that the arithmetic of the variants may have against it (norm-wise, per
-  /// tensor), and why.
-  double tolerance = 0;
-  double loss_condition = 1;  // the loss's tolerance is so many times that: its terms cancel
-  double parameter_condition =
-      1;  // and the parameters' so many: the optimizer divides by gradients
-  std::string why;
+  /// Largest relative errors that the arithmetic of the variants may have against it: of the loss
+  /// by step, of the others by tensor (Euclidean norms).
+  std::vector<double> loss_tolerance = {}, gradient_tolerance = {}, parameter_tolerance = {};
+  /// In what parts errors of parameters are measured, element by element, and their tolerances
+  /// without that; both empty: as they are.
+  std::vector<Shard> parameter_scales = {};
+  std::vector<double> plain_parameter_tolerance = {};
+  std::string why = {};
+
+  /// The same tolerance for everything.
+  void allow(double tolerance, const std::string& reason) {
+    loss_tolerance.assign(loss.size(), tolerance);
+    gradient_tolerance.assign(gradients.size(), tolerance);
+    parameter_tolerance.assign(parameters.size(), tolerance);
+    why = reason;
+  }
 };
 
 struct Scenario {

@@ -32,18 +32,22 @@ at::Tensor batch(const LanguageModelRun& run, const char* what, int step) {
                     at::kLong);
 }
 
-at::Tensor loss_of(const LanguageModelRun& run, const Leaves& p, int step) {
+at::Tensor loss_of(const LanguageModelRun& run, const Leaves& p, int step, Noise& noise) {
   const Heads heads{run.sequence, run.sequences,          run.heads,
                     run.kv_heads, run.hidden / run.heads, /*sequence_slower=*/false};
-  at::Tensor x =
-      at::embedding(p.front().view({run.vocabulary, run.hidden}), batch(run, "inputs", step));
+  at::Tensor x = noise.rounded(
+      at::embedding(p.front().view({run.vocabulary, run.hidden}), batch(run, "inputs", step)));
   const std::size_t weights = run.transformer ? kBlockWeights : 2;  // of a block
   for (std::size_t k = 1; k + 2 < p.size(); k += weights)
     x = run.transformer
-            ? transformer_block(x, std::span(p).subspan(k), heads, /*input_first=*/false)
-            : x + product(at::gelu(product(x, p[k])), p[k + 1]);
-  return at::cross_entropy_loss(product(rms_norm(x, p[p.size() - 2]), p.back()),
-                                batch(run, "targets", step));
+            ? transformer_block(noise, x, std::span(p).subspan(k), heads, /*input_first=*/false)
+            : noise.rounded(
+                  x + product(noise, noise.rounded(at::gelu(product(noise, x, p[k]))), p[k + 1]));
+  const at::Tensor logits =
+      noise.rounded(product(noise, rms_norm(noise, x, p[p.size() - 2]), p.back()),
+                    static_cast<double>(run.vocabulary));
+  return noise.rounded(at::cross_entropy_loss(logits, batch(run, "targets", step)),
+                       static_cast<double>(logits.size(0)));
 }
 
 }  // namespace
@@ -59,20 +63,24 @@ std::vector<std::int64_t> tokens(std::uint64_t seed, const std::string& name, st
   return result;
 }
 
-Trained train(const LanguageModelRun& run) {
+Trained train(const LanguageModelRun& run, Noise noise) {
   Trained result;
   result.parameters = parameters_of(run);
   for (int step = 0; step < run.steps; ++step) {
     const Leaves p = leaves_of(result.parameters);
-    const at::Tensor loss = loss_of(run, p, step);
+    noise.begin_pass();
+    const at::Tensor loss = loss_of(run, p, step, noise);
     loss.backward();
     result.loss.push_back(loss.item<double>());
+    const at::NoGradGuard no_grad;
     for (std::size_t k = 0; k < p.size(); ++k) {
       auto& [name, values] = result.parameters[k];
       if (step == 0) result.gradients.push_back({name, p[k].grad()});
-      values.sub_(p[k].grad(), kLanguageModelRate);
+      const at::Tensor moved = kLanguageModelRate * p[k].grad();
+      values = noise.stored(values - moved, moved);
     }
   }
+  for (const Tensor& each : result.parameters) result.scales.push_back(at::ones_like(each.values));
   return result;
 }
 

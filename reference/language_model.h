@@ -25,6 +25,6 @@ struct LanguageModelRun {
 std::vector<std::int64_t> tokens(std::uint64_t seed, const std::string& name, std::int64_t count,
                                  std::int64_t vocabulary);
 
-Trained train(const LanguageModelRun& run);
+Trained train(const LanguageModelRun& run, Noise noise = {});
 
 }  // namespace tidemark::reference

@@ -1,7 +1,7 @@
 // Training of a chain of linear layers of which some parameters are frozen, with low-rank adapters
-// beside the layers where asked for, loss = mean of the output, with Adam, in double
-// precision. Shares nothing with the case but PyTorch's operators and the initial numbers
-// (reference/deterministic.h).
+// beside the layers where asked for, to give its input back (loss = mean square of what the output
+// is beside it), with Adam, in double precision. Shares nothing with the case but PyTorch's
+// operators and the initial numbers (reference/deterministic.h).
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,10 @@ struct LinearChainRun {
   Adam adam = {};
 };
 
-struct LinearChainResult : Trained {
-  /// By how many times more than a random walk's the terms of the products cancel on the way to a
-  /// gradient, largest of all steps: 1 in wide layers, much more than that where few terms happen
-  /// to.
-  double gradient_condition = 1;
-};
+Trained train(const LinearChainRun& run, Noise noise = {});
 
-LinearChainResult train(const LinearChainRun& run);
+/// Step (`fill`) of the weight of a layer of the chain, and of an adapter's two.
+double chain_step(std::int64_t hidden, std::int64_t layer);
+double adapter_step(std::int64_t hidden);
 
 }  // namespace tidemark::reference

@@ -4,25 +4,43 @@
 
 #include <string>
 
+#include "reference/deterministic.h"
+
 namespace tidemark::reference {
 
-Trained train(const MultiMlpRun& run) {
+double multi_mlp_step(std::int64_t layers, std::int64_t hidden, bool second) {
+  return step_of_product(static_cast<double>(hidden) * static_cast<double>(second ? layers : 1));
+}
+
+Trained train(const MultiMlpRun& run, Noise noise) {
   const std::int64_t h = run.hidden;
-  std::vector<Tensor> parameters{initial(run.seed, "pre_norm.weight", h)};
+  const auto norm = [&](const char* name) { return initial(run.seed, name, h); };
+  std::vector<Tensor> parameters{norm("pre_norm.weight")};
   for (std::int64_t l = 0; l < run.layers; ++l)
-    for (const char* layer : {".fc1.weight", ".fc2.weight"})
-      parameters.push_back(initial(run.seed, "mlps." + std::to_string(l) + layer, h * h));
-  parameters.push_back(initial(run.seed, "post_norm.weight", h));
-  return train_with_adam(parameters, run.steps, run.adam, [&](const Leaves& p, int step) {
-    const auto input = initial(run.seed, "input." + std::to_string(step), run.rows * h);
-    at::Tensor x = at::layer_norm(input.values.view({run.rows, h}), {h}, p.front(), {}, 1e-5);
-    for (std::size_t k = 1; k + 1 < p.size(); k += 2)
-      x = x + product(at::gelu(product(x, p[k])), p[k + 1]);
-    const at::Tensor y = at::layer_norm(x, {h}, p.back(), {}, 1e-5), loss = y.mean();
+    for (const bool second : {false, true})
+      parameters.push_back(
+          initial(run.seed, "mlps." + std::to_string(l) + (second ? ".fc2.weight" : ".fc1.weight"),
+                  h * h, multi_mlp_step(run.layers, h, second)));
+  parameters.push_back(norm("post_norm.weight"));
+  const auto terms = static_cast<double>(h), all = static_cast<double>(run.rows * h);
+  const auto pass = [&](const Leaves& p, int step) {
+    const at::Tensor input =
+        initial(run.seed, "input." + std::to_string(step), run.rows * h).values.view({run.rows, h});
+    const auto layer_norm = [&](const at::Tensor& x, const at::Tensor& weight) {
+      return noise.rounded(at::layer_norm(noise.rounded(x), {h}, noise.rounded(weight), {}, 1e-5),
+                           terms);
+    };
+    at::Tensor x = layer_norm(input, p.front());
+    for (std::size_t k = 1; k + 1 < p.size(); k += 2) {
+      const at::Tensor wide = noise.rounded(at::gelu(product(noise, x, p[k])));
+      x = noise.rounded(x + product(noise, wide, p[k + 1]));
+    }
+    const at::Tensor apart = noise.rounded(layer_norm(x, p.back()) - input);
+    const at::Tensor loss = noise.rounded(apart.square().mean(), all);
     loss.backward();
-    const double mean = loss.item<double>();
-    return Loss{mean, y.abs().mean().item<double>() / std::abs(mean)};
-  });
+    return loss.item<double>();
+  };
+  return train_with_adam(parameters, run.steps, run.adam, pass, noise);
 }
 
 }  // namespace tidemark::reference

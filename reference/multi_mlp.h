@@ -1,6 +1,6 @@
-// Training of LayerNorm, L x (x + fc2(gelu(fc1(x)))), LayerNorm, loss = mean of the output, with
-// Adam, in double precision. Shares nothing with the case but PyTorch's operators and the initial
-// numbers (reference/deterministic.h).
+// Training of LayerNorm, L x (x + fc2(gelu(fc1(x)))), LayerNorm to give its input back (loss = mean
+// square of what the output is beside it), with Adam, in double precision. Shares nothing with the
+// case but PyTorch's operators and the initial numbers (reference/deterministic.h).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,11 @@ struct MultiMlpRun {
   Adam adam = {};
 };
 
-Trained train(const MultiMlpRun& run);
+Trained train(const MultiMlpRun& run, Noise noise = {});
+
+/// Step (`fill`) of a block's weights: the first one leaves its input about as large as it is, and
+/// the second one is smaller, so that the sum of all blocks is as large as the first one's input
+/// at any depth.
+double multi_mlp_step(std::int64_t layers, std::int64_t hidden, bool second);
 
 }  // namespace tidemark::reference

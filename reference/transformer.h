@@ -22,7 +22,7 @@ inline constexpr std::size_t kBlockWeights = 9;
 /// x + wo attention(wq n, wk n, wv n), n = norm(x); then x + w_down swiglu(w_gate n, w_up n), n =
 /// norm(x). `weights`, flat: attention_norm [h], query [h, h], key and value [kv, h], out [h, h],
 /// mlp_norm [h], gate and up [f, h], down [h, f]; with `input_first` out and down the other way.
-at::Tensor transformer_block(const at::Tensor& x, std::span<const at::Tensor> weights,
+at::Tensor transformer_block(Noise& noise, const at::Tensor& x, std::span<const at::Tensor> weights,
                              const Heads& heads, bool input_first);
 
 struct TransformerRun {
@@ -36,6 +36,6 @@ struct TransformerRun {
 
 /// Parameters, in this order for every layer: attention_norm, fc_query, fc_key, fc_value, fc_out
 /// (input first), mlp_norm, fc_gate, fc_up, fc_down (input first).
-Trained train(const TransformerRun& run);
+Trained train(const TransformerRun& run, Noise noise = {});
 
 }  // namespace tidemark::reference

@@ -117,6 +117,33 @@ std::string failures_text(const Report& report, const FailureGroup& group, const
   return out + "\n";
 }
 
+/// What the losses, gradients and parameters of all variants and ranks are off by, beside what is
+/// allowed: of each the one that comes nearest to it.
+std::string reference(const Overview& overview, const Paint& paint) {
+  constexpr std::string_view kPrefix = "parity/reference/";
+  std::vector<std::pair<std::string, const Verdict*>> nearest;
+  const auto parts = [](const Verdict& v) {
+    return v.high > 0.0 ? *v.measured / *v.high : *v.measured;
+  };
+  for (const TrialRecord* trial : overview.trials)
+    for (const Verdict& v : trial->verdicts) {
+      if (!v.name.starts_with(kPrefix) || !v.measured || !v.high) continue;
+      const std::string what = v.name.substr(kPrefix.size());
+      const auto entry =
+          std::ranges::find(nearest, what, [](const auto& one) { return one.first; });
+      if (entry == nearest.end())
+        nearest.emplace_back(what, &v);
+      else if (parts(v) > parts(*entry->second))
+        entry->second = &v;
+    }
+  if (nearest.empty()) return "";
+  std::string out;
+  for (const auto& [what, verdict] : nearest)
+    out += fmt::format("{}{} {:.2g} of {:.2g}", out.empty() ? "" : ", ", one_line(what),
+                       *verdict->measured, *verdict->high);
+  return "\n" + paint.dim("  off the reference, relative, of what is allowed: ") + out + "\n";
+}
+
 std::string result(const Overview& overview, const Paint& paint) {
   const std::optional<ResultTable> table = result_of(overview);
   if (!table) return "";
@@ -146,6 +173,7 @@ std::string group(const Overview& overview, const Paint& paint) {
     out += "\n" +
            tables(overview, from, std::min(from + kSchedulesAcross, overview.trials.size()), paint);
   }
+  out += reference(overview, paint);
   for (const TrialRecord* trial : overview.trials)
     for (const VariantRecord& variant : trial->variants)
       if (const std::string shaped = shaped_by_capacity(variant); !shaped.empty())

@@ -5,7 +5,7 @@
 namespace tidemark::ddp_bucket_view {
 
 Oracle oracle(const Trial& trial) {
-  return multi_mlp_oracle(trial, trial["rows"] * trial.ranks, /*single=*/true);
+  return multi_mlp_oracle(trial, trial["rows"] * trial.ranks, precision_of(trial, 4, 4));
 }
 
 }  // namespace tidemark::ddp_bucket_view

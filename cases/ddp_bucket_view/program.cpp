@@ -26,8 +26,10 @@ class Training final : public Program {
     const auto hidden = trial["hidden"];
     model_.add(trial, "pre_norm.weight", {hidden});
     for (std::int64_t i = 0; i < trial["layers"]; ++i)
-      for (const char* layer : {"fc1", "fc2"})
-        model_.add(trial, "mlps." + std::to_string(i) + "." + layer + ".weight", {hidden, hidden});
+      for (const char* layer : {"fc1", "fc2"}) {
+        const auto name = "mlps." + std::to_string(i) + "." + layer + ".weight";
+        model_.add(trial, name, {hidden, hidden}, at::kFloat, multi_mlp_step(trial, name));
+      }
     model_.add(trial, "post_norm.weight", {hidden});
     bucket_of_.resize(parameters_.size());
     views_.resize(parameters_.size());
@@ -58,8 +60,9 @@ class Training final : public Program {
     computed_.clear();
     output_ = forward(input_);
     {
+      loss_.reset();  // of the step before, which the new one would stand beside
       const CategoryScope category("outputs");
-      loss_ = output_.mean();
+      loss_ = mean_square_error(output_, input_);
     }
 
     recorder.phase("backward");
@@ -75,7 +78,7 @@ class Training final : public Program {
 
     recorder.phase("optimizer");
     adam_.step(parameters_, model_.gradients());
-    recorder.record.counters.collectives = communicator_.calls();
+    recorder.collectives(communicator_.calls(), communicator_.bytes());
   }
 
   std::vector<Shard> parameters() override { return model_.named(parameters_); }

@@ -13,13 +13,17 @@ RandomTrials random_trials() {
       .params =
           [](Draw& draw, const Trial& trial) {
             const bool math = trial.mode == Mode::math;
-            const int hidden = draw.between(0, 2) && !math
-                                   ? draw.pick({256, 257, 512, 513, 777, 1024, 1536, 2048, 3333})
-                                   : draw.between(math ? 8 : 1, math ? 60 : 3000);
-            return Params{{"layers", draw.between(1, math ? 4 : 12)},
+            // The documented ranges, as far as the parameters fit the device; numbers as far as the
+            // reference trains in seconds.
+            auto [layers, hidden] =
+                draw.square({1, math ? 3 : 1}, {512, 65536}, std::int64_t{1} << (math ? 19 : 28));
+            if (!math && draw.between(0, 2) == 0)
+              layers = draw.between(1, 12),
+              hidden = draw.pick({256, 257, 512, 513, 777, 1024, 1536, 2048, 3333});
+            return Params{{"layers", layers},
                           {"hidden", hidden},
-                          {"rows", draw.between(1, math ? 8 : 128)},
-                          {"bucket_bytes", draw.between(1, 1 << draw.between(1, math ? 16 : 27))}};
+                          {"rows", draw.between(1, 128)},
+                          {"bucket_bytes", draw.spread(1, std::int64_t{1} << 40)}};
           },
       .alone = {.trials = 150, .at_least = {{"memory", 3 * (24 + 5)}, {"control", 1}, {"cost", 3}}},
       .most_ranks = kMostRanks,

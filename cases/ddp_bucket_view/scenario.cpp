@@ -83,7 +83,7 @@ Scenario ddp_bucket_view_scenario() {
              // 8.6 billion: the most that a GPU of 288 GB trains in fp32 without sharding.
              {"scale", size(64, 8192, 64, kReleased), {Mode::shapes}}};
   variants().put_into(s, program);
-  s.unfit = why_norms_are_too_narrow;
+  s.unfit = why_too_narrow;
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
     if (variant.role != Role::control) return "";
     if (trial.steps < 2) return "shows from the second step on (--steps 2)";

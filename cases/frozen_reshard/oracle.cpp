@@ -1,5 +1,5 @@
 // The numbers that the variants are compared with: the model's training in double precision.
-#include <algorithm>
+#include <utility>
 
 #include "cases/frozen_reshard/policy.h"
 #include "cases/numbers.h"
@@ -26,20 +26,9 @@ Oracle oracle(const Trial& trial) {
       if (setup.adapter_rank > 0 && i % 2 == 1) by_parameter.push_back(step.frozen[i]);
     }
   }
-  const auto result = reference::train(run);
-  Oracle oracle = oracle_of(result);
-  // A path through the chain has 2 products a layer at most and the means, and comes back; a
-  // weight's gradient is a sum over all rows. What happens to cancel, in sums of few terms above
-  // all, the reference knows; that the loss does says nothing of its gradients.
-  const auto [tolerance, why] =
-      rounding(trial["precision"] == 0, 4 * run.layers + 4, "4 layers + 4",
-               std::max(setup.hidden, run.rows * setup.microbatches), "longest sum");
-  oracle.tolerance = tolerance * result.gradient_condition;
-  oracle.why = why +
-               "; times what more than a random walk's terms the products' cancel, and of the loss "
-               "times mean |y| / |mean y| of the output y" +
-               kAfterAdam;
-  return oracle;
+  const std::int64_t stored = trial["precision"] == 0 ? 4 : 2;
+  return oracle_of(reference::train(run), precision_of(trial, stored, stored, setup.microbatches),
+                   [&](reference::Noise noise) { return reference::train(run, std::move(noise)); });
 }
 
 }  // namespace tidemark::frozen_reshard

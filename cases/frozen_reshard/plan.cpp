@@ -53,7 +53,6 @@ class Plan : reference::ShardedPlan {
  private:
   Tensor activation() { return hold(activation_); }
   Tensor scalar(std::string_view symbol = "c") { return hold({bytes_, symbol}); }
-  Tensor row_means() { return hold({setup_.rows * bytes_, "r"}); }
 
   static std::vector<UnitShape> shapes(const Setup& setup) {
     const auto h = setup.hidden, r = setup.adapter_rank;
@@ -137,7 +136,7 @@ class Plan : reference::ShardedPlan {
       gradient = output_gradient;
     }
     end_forward();
-    const auto mean = row_means();
+    apart_.push_back(activation());  // from the target
     losses_.push_back(scalar());
   }
 
@@ -146,9 +145,8 @@ class Plan : reference::ShardedPlan {
   void backward(std::int64_t microbatch) {
     const auto m = static_cast<std::size_t>(microbatch);
     const auto weight = scalar();
-    auto mean = row_means();
-    auto dy = activation();
-    mean.reset();
+    auto dy = std::move(apart_.front());
+    apart_.erase(apart_.begin());
     auto& layers = saved_[m];
     for (auto l = layers.size(); l-- > 0 && dy;) {
       const auto k = adapters() ? 2 * l : l;
@@ -226,6 +224,7 @@ class Plan : reference::ShardedPlan {
       if (saved.input_gradient || !has_node(unit)) accumulate_shared(k, microbatch, shared);
     }
     Tensor dx;
+    bool inside = false;  // an adapter whose input is that of the unit's node
     if (computes) {
       dx = product(unit, unit.parts.size() - 1, where(!unit.frozen, weight_),
                    where(saved.input_gradient, activation_), dy);
@@ -237,11 +236,12 @@ class Plan : reference::ShardedPlan {
     }
     if (beside && (setup_.nested || !has_node(unit))) {  // the unit's input is the adapter's, too
       dx = std::move(beside);                            // added in place
-      if (has_node(unit)) gradient_of_input(k + 1, microbatch, false);
+      inside = has_node(unit);
     }
     if (k == 0 && dx && !has_node(unit)) gradient_of_layer_input(0, microbatch);
     if (flat() && !unit.frozen) flattened(k);
     if (has_node(unit) && (saved.input_gradient || shared)) post_backward(k);
+    if (inside) gradient_of_input(k + 1, microbatch, false);  // its hook is the younger one
     if (shared) accumulate_shared(k, microbatch, shared);
     return dx;
   }
@@ -291,7 +291,7 @@ class Plan : reference::ShardedPlan {
   const std::int64_t bytes_;               // of an element
   const Amount row_, activation_, inner_;  // a row; an activation of a layer, of an adapter
   const Amount weight_, adapter_weight_;   // gradients
-  std::vector<Tensor> inputs_, input_gradients_, shared_gradients_, losses_;
+  std::vector<Tensor> inputs_, input_gradients_, shared_gradients_, losses_, apart_;
   std::vector<std::vector<Layer>> saved_;  // by microbatch
   std::vector<Tensor> views_;              // gradients of a flat parameter's weights
   Tensor loss_;

@@ -12,6 +12,7 @@
 #include "harness/parallel/run_backward.h"
 #include "harness/parallel/sharded_unit.h"
 #include "harness/ranks/world.h"
+#include "reference/linear_chain.h"
 
 namespace tidemark::frozen_reshard {
 namespace {
@@ -96,7 +97,7 @@ class Training final : public Program {
     step_.observe = [this](const char* what, ShardedUnit* unit) { observe(what, unit); };
     if (trial.mode == Mode::shapes) return;
     for (const auto& weight : shards_of(parameters_))
-      fill(trial.seed, weight.name, weight.offset, weight.values);
+      fill(trial.seed, weight.name, weight.offset, weight.values, step_of(weight.name));
     auto& shared = model_.shared_inputs();
     for (std::int64_t i = 0; i < std::ssize(shared); ++i)  // named by the weight before it
       fill(trial.seed, "shared." + std::to_string((i + 1) * setup_.weights() - 1), 0,
@@ -127,7 +128,7 @@ class Training final : public Program {
       recorder.gradients(gradients_of(parameters_));
       adam_step(adam_, parameters_);
     }
-    if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+    if (communicator_) recorder.collectives(communicator_->calls(), communicator_->bytes());
     if (!succeeded) losses_.assign(losses_.size(), at::Tensor());
     recorder_ = nullptr;
   }
@@ -161,6 +162,12 @@ class Training final : public Program {
     }
   }
 
+  /// Of the first numbers of a weight "layers.<number>....".
+  double step_of(const std::string& name) const {
+    if (name.find("adapter") != std::string::npos) return reference::adapter_step(setup_.hidden);
+    return reference::chain_step(setup_.hidden, std::stoll(name.substr(name.find('.') + 1)));
+  }
+
   void zero_gradients(int index) {
     const auto& frozen = setup_.step(index).frozen;
     for (std::size_t i = 0; i < frozen.size(); ++i) {
@@ -179,8 +186,7 @@ class Training final : public Program {
     const auto name = "input." + std::to_string(index) + "." + std::to_string(microbatch);
     inputs_[m] = batch(trial_, name, {setup_.rows, setup_.hidden}, step_.rank(), step_.stored)
                      .requires_grad_(setup_.input_gradient);
-    // Row by row and then over the rows: the same temporaries whatever the number of rows.
-    losses_[m] = at::mean(at::mean(model_.forward(inputs_[m]), 1), 0);
+    losses_[m] = mean_square_error(model_.forward(inputs_[m]), inputs_[m]);
   }
 
   /// False where it used a freed parameter.

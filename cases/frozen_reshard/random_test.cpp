@@ -12,19 +12,20 @@ RandomTrials random_trials() {
             // Widths that no rank count divides, that blocks of the allocator round, and any
             // other.
             const bool numbers = trial.mode == Mode::math;
-            const int hidden = numbers ? draw.pick({3, 16, 40, 57})
-                               : draw.between(0, 2)
-                                   ? draw.pick({1, 3, 48, 100, 257, 777, 1000, 1536, 2048, 3333})
-                                   : draw.between(1, 3000);
+            auto [layers, hidden] =
+                draw.square({2, 1}, {512, 65536}, std::int64_t{1} << (numbers ? 17 : 26));
+            if (!numbers && draw.between(0, 1) == 0)
+              layers = draw.between(2, 7),
+              hidden = draw.pick({1, 3, 48, 100, 257, 777, 1000, 1536, 2048, 3333});
             const int microbatches = draw.pick({1, 1, 2, 3});
             const int rows = std::max(2, microbatches) * draw.between(1, 4);
             const bool flat = draw.between(0, 1) != 0;  // without what it refuses
             return Params{
-                {"layers", draw.between(2, numbers ? 5 : 7)},
+                {"layers", layers},
                 {"hidden", hidden},
                 {"batch", trial.ranks * rows},
                 {"pattern", flat ? draw.pick({0, 1, 2, 3, 4, 5, 6, 8}) : draw.between(0, 8)},
-                {"adapter_rank", draw.pick({1, 4, 16, 33})},
+                {"adapter_rank", draw.pick({1, 4, 16, 33, 100})},
                 {"reshard_after_forward", draw.pick({1, 1, 0})},
                 {"microbatches", microbatches},
                 {"in_flight", flat && microbatches > 1 ? 0 : draw.between(0, 1)},
@@ -32,7 +33,7 @@ RandomTrials random_trials() {
                 {"input_gradient", draw.between(0, 1)},
                 {"shared_input", draw.pick({0, 0, 1})},
                 {"thaw_step", draw.between(0, 2) ? 0 : draw.between(0, trial.steps - 2)},
-                {"precision", numbers ? 0 : draw.pick({0, 0, 1})},
+                {"precision", draw.pick({0, 0, 1})},
                 {"layout", flat},
                 {"backward_prefetch", draw.pick({1, 1, 0})}};
           },

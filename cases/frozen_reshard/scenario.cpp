@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cases/frozen_reshard/policy.h"
+#include "cases/numbers.h"
 #include "harness/judge/counts.h"
 
 namespace tidemark {
@@ -218,35 +219,37 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
 }
 
 std::vector<Symbol> symbols() {
-  return {{"rest",
-           "what stays between steps besides the inputs: sharded parameters, Adam's two moments of "
-           "those that are trained, shared inputs, the loss, two cuBLAS workspaces"},
-          {"x", "one activation of this rank's rows of a microbatch, its gradient, or an input"},
-          {"r", "mean of each row, or its gradient"},
-          {"c", "loss of one microbatch, or its weight in the step's"},
-          {"s", "gradient of one shared input"},
-          {"U", "one weight of a layer, or its flat parameter, gathered"},
-          {"B", "buffer that a layer is gathered into"},
-          {"R",
-           "input of the reduce-scatter of a layer's gradient (layout=flat: the gradient padded, "
-           "where the ranks do not divide it)"},
-          {"t", "table of the copy out of a layer's buffer"},
-          {"G",
-           "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
-           "parameter"},
-          {"i", "table of the copy into a layer's reduce-scatter"},
-          {"S", "sharded gradient of one layer"},
-          {"d", "Adam's temporary: square root for this rank's rows of a layer"},
-          {"P", "parameters of adapters, gathered: two weights each, or one flat parameter"},
-          {"F", "buffer that an adapter is gathered into"},
-          {"E", "input of the reduce-scatter of an adapter's gradients, as R"},
-          {"u", "table of the copy out of an adapter's buffer"},
-          {"g", "gradient of one of an adapter's two weights, before it is sharded"},
-          {"f", "gradient of an adapter's flat parameter (layout=flat), before it is sharded"},
-          {"j", "table of the copy into an adapter's reduce-scatter"},
-          {"V", "sharded gradient of one adapter"},
-          {"v", "Adam's temporaries: square roots for this rank's rows of adapters"},
-          {"z", "an adapter's inner activation, or its gradient"}};
+  return {
+      {"rest",
+       "what stays between steps besides the inputs: sharded parameters, Adam's two moments of "
+       "those that are trained, shared inputs, the loss, two cuBLAS workspaces"},
+      {"x",
+       "one activation of this rank's rows of a microbatch, its gradient, its distance from the "
+       "target, or an input"},
+      {"c", "loss of one microbatch, or its weight in the step's"},
+      {"s", "gradient of one shared input"},
+      {"U", "one weight of a layer, or its flat parameter, gathered"},
+      {"B", "buffer that a layer is gathered into"},
+      {"R",
+       "input of the reduce-scatter of a layer's gradient (layout=flat: the gradient padded, "
+       "where the ranks do not divide it)"},
+      {"t", "table of the copy out of a layer's buffer"},
+      {"G",
+       "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
+       "parameter"},
+      {"i", "table of the copy into a layer's reduce-scatter"},
+      {"S", "sharded gradient of one layer"},
+      {"d", "Adam's temporary: square root for this rank's rows of a layer"},
+      {"P", "parameters of adapters, gathered: two weights each, or one flat parameter"},
+      {"F", "buffer that an adapter is gathered into"},
+      {"E", "input of the reduce-scatter of an adapter's gradients, as R"},
+      {"u", "table of the copy out of an adapter's buffer"},
+      {"g", "gradient of one of an adapter's two weights, before it is sharded"},
+      {"f", "gradient of an adapter's flat parameter (layout=flat), before it is sharded"},
+      {"j", "table of the copy into an adapter's reduce-scatter"},
+      {"V", "sharded gradient of one adapter"},
+      {"v", "Adam's temporaries: square roots for this rank's rows of adapters"},
+      {"z", "an adapter's inner activation, or its gradient"}};
 }
 
 }  // namespace
@@ -303,6 +306,11 @@ Scenario frozen_reshard_scenario() {
   // Smoke with two units of each kind: for losses over a hundred steps.
   Params losses = smoke;
   losses["layers"] = 4;
+  // Microbatches in flight share an input, and the model's own needs no gradient: the hooks of one
+  // microbatch see the gradients of another (InputHooks::begin).
+  Params shared = losses;
+  shared["in_flight"] = shared["shared_input"] = 1;
+  shared["input_gradient"] = 0;
   Params seed_test{{"layers", 6}, {"hidden", 5}, {"batch", 16}, {"adapter_rank", 2}};
   // LoRA on a 7B: 26 units of 268 million parameters. A width that 2, 4 and 8 ranks divide into
   // whole MiB, so that no block keeps a remainder and every statistic has a form.
@@ -312,14 +320,12 @@ Scenario frozen_reshard_scenario() {
   Params scale = seed;
   scale["layers"] = 64;
   scale["hidden"] = 32768;
-  for (Params* own : {&smoke, &losses, &seed_test, &seed, &scale})
+  for (Params* own : {&smoke, &losses, &shared, &seed_test, &seed, &scale})
     own->insert(common.begin(), common.end());
   const std::vector<Mode> both{Mode::math, Mode::shapes};
-  s.sizes = {{"smoke", smoke, both},
-             {"losses", losses, both},
-             {"seed_test", seed_test, both},
-             {"seed", seed, {Mode::shapes}},
-             {"scale", scale, {Mode::shapes}, true}};
+  s.sizes = {{"smoke", smoke, both},         {"losses", losses, both},
+             {"shared", shared, both},       {"seed_test", seed_test, both},
+             {"seed", seed, {Mode::shapes}}, {"scale", scale, {Mode::shapes}, true}};
   variants().put_into(s, program);
   s.unfit = [](const Trial& trial) -> std::string {
     if (trial["thaw_step"] > 0 && trial["thaw_step"] == trial.steps - 1)
@@ -332,6 +338,14 @@ Scenario frozen_reshard_scenario() {
         trial["pattern"] == static_cast<std::int64_t>(FreezingPattern::mixed))
       return "layout=flat: a flat parameter is frozen as a whole, and pattern=mixed freezes one of "
              "a unit's two weights; set another pattern or layout=per_parameter";
+    // The size of a product of random matrices changes by about the root of layers / hidden on its
+    // way through them, in powers of e.
+    if (trial.mode == Mode::math && trial["layers"] > 8 * trial["hidden"])
+      return "layers=" + std::to_string(trial["layers"]) +
+             " hidden=" + std::to_string(trial["hidden"]) +
+             ": so narrow and long a chain leaves next to nothing of its input, so numbers prove "
+             "nothing; set a hidden of an eighth of the layers or more, or --mode shapes";
+    if (const std::string narrow = why_too_narrow(trial); !narrow.empty()) return narrow;
     const auto needed = trial.ranks * trial["microbatches"];
     if (trial["batch"] < needed)
       return "a batch of " + std::to_string(trial["batch"]) + " rows gives nothing to some of " +

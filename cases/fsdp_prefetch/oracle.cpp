@@ -5,8 +5,9 @@
 namespace tidemark::fsdp_prefetch {
 
 Oracle oracle(const Trial& trial) {
+  const std::int64_t stored = trial["precision"] == 1 ? 2 : 4;
   return multi_mlp_oracle(trial, trial["batch"] / trial.ranks * trial.ranks,
-                          trial["precision"] == 0);
+                          precision_of(trial, trial["precision"] == 0 ? 4 : 2, stored));
 }
 
 }  // namespace tidemark::fsdp_prefetch

@@ -76,7 +76,8 @@ class Training final : public Program {
         parameters_(model_.parameters()) {
     if (trial.mode == Mode::shapes) return;
     for (const auto& weight : shards_of(parameters_))
-      fill(trial.seed, weight.name, weight.offset, weight.values);
+      fill(trial.seed, weight.name, weight.offset, weight.values,
+           multi_mlp_step(trial, weight.name));
   }
 
   void step(int index, Recorder& recorder) override {
@@ -86,10 +87,12 @@ class Training final : public Program {
     recorder.phase("forward");
     input_ = batch(trial_, "input." + std::to_string(index),
                    {trial_["batch"] / trial_.ranks, trial_["hidden"]}, step_.rank(), step_.stored);
-    output_ = model_.forward(step_.gathered == step_.stored ? input_ : input_.to(step_.gathered));
     {
+      const at::Tensor x = step_.gathered == step_.stored ? input_ : input_.to(step_.gathered);
+      output_ = model_.forward(x);
+      loss_.reset();  // of the step before, which the new one would stand beside
       const CategoryScope category("outputs");
-      loss_ = output_.mean();
+      loss_ = mean_square_error(output_, x);
     }
 
     recorder.phase("backward");
@@ -105,7 +108,7 @@ class Training final : public Program {
 
     recorder.phase("optimizer");
     adam_step(adam_, parameters_);
-    if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+    if (communicator_) recorder.collectives(communicator_->calls(), communicator_->bytes());
   }
 
   std::vector<Shard> parameters() override { return shards_of(parameters_); }

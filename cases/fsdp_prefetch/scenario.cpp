@@ -112,7 +112,7 @@ Scenario fsdp_prefetch_scenario() {
              std::to_string(trial.ranks) + " ranks; set batch=" + std::to_string(trial.ranks) +
              " or more";
     }
-    return why_norms_are_too_narrow(trial);
+    return why_too_narrow(trial);
   };
   s.leave_out = [](const Trial& trial, const Variant& variant) -> std::string {
     return variant.role == Role::control && trial.ranks == 1

@@ -175,7 +175,7 @@ class Training final : public Program {
     recorder.phase("zero_grad");
     gradients.clear();
     for (auto& weight : stage_.weights()) weight.value.mutable_grad().reset();
-    if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+    if (communicator_) recorder.collectives(communicator_->calls(), communicator_->bytes());
   }
 
   std::vector<Shard> parameters() override { return shards(false); }

@@ -11,14 +11,14 @@ RandomTrials random_trials() {
           .params =
               [](Draw& draw, const Trial& trial) {
                 const bool numbers = trial.mode == Mode::math;
-                const int ranks = trial.ranks, bf16 = numbers ? 0 : draw.between(0, 1);
+                const int ranks = trial.ranks, bf16 = draw.between(0, 1);
                 const int kv_heads = ranks * draw.between(1, numbers ? 1 : 3);
                 const int heads = kv_heads * draw.pick({1, 1, 2, 4});
                 const int head = 8 * (numbers && !bf16 ? draw.between(1, 2)
                                                        : draw.pick({1, 2, 5, 8, 9, 16, 20, 32}));
                 const int sequence = ranks * draw.between(1, numbers ? 3 : draw.pick({3, 30, 300}));
                 return Params{
-                    {"layers", draw.between(1, 4)},
+                    {"layers", numbers ? draw.spread(1, 12) : draw.spread(1, 64)},
                     {"hidden", heads * head},
                     {"ffn", ranks * draw.between(1, numbers ? 40 : draw.pick({1, 40, 900}))},
                     {"heads", heads},

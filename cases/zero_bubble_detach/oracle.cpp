@@ -1,6 +1,6 @@
 // The numbers that the variants are compared with: the whole batch on one process in double
 // precision.
-#include <algorithm>
+#include <utility>
 
 #include "cases/numbers.h"
 #include "cases/zero_bubble_detach/policy.h"
@@ -20,15 +20,10 @@ Oracle oracle(const Trial& trial) {
                                         .sequences = trial["microbatch"] * trial["microbatches"],
                                         .steps = trial.steps,
                                         .seed = trial.seed};
-  const auto result = reference::train(run);
-  Oracle oracle = oracle_of(result);
-  // A path forth and back through a block has at most 12 products and norms.
-  const auto width = std::max({trial["hidden"], trial["ffn"], trial["vocabulary"]});
-  const auto [tolerance, why] =
-      rounding(trial["precision"] == 0, 12 * trial["layers"] + 6, "12 layers + 6", width, "width");
-  oracle.tolerance = tolerance;
-  oracle.why = why + ", width the largest of hidden, ffn and vocabulary";
-  return oracle;
+  const std::int64_t stored = trial["precision"] == 0 ? 4 : 2;
+  return oracle_of(reference::train(run),
+                   precision_of(trial, stored, stored, trial["microbatches"]),
+                   [&](reference::Noise noise) { return reference::train(run, std::move(noise)); });
 }
 
 }  // namespace tidemark::zero_bubble_detach

@@ -77,7 +77,7 @@ class Training final : public Program {
     }
     recorder.gradients(parameters_.named(parameters_.gradients()));
     for (auto& p : parameters_.values) p.sub_(p.grad(), reference::kLanguageModelRate);
-    if (communicator_) recorder.record.counters.collectives = communicator_->calls();
+    if (communicator_) recorder.collectives(communicator_->calls(), communicator_->bytes());
   }
 
   std::vector<Shard> parameters() override { return parameters_.named(parameters_.values); }

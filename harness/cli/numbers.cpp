@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <stdexcept>
@@ -21,6 +22,10 @@ const char* type_name(at::ScalarType type) {
   if (type == at::kBFloat16) return "BF16";
   throw std::runtime_error(
       fmt::format("--numbers: has no name for elements of {}", toString(type)));
+}
+
+double largest(const std::vector<double>& all) {
+  return all.empty() ? 0 : *std::ranges::max_element(all);
 }
 
 std::vector<ShardNumbers> raw(const std::vector<Shard>& shards) {
@@ -61,9 +66,13 @@ void NumbersFiles::save(const TrialRecord& trial, const Variant& variant, int ra
   log.device = device_;
   log.arithmetic = arithmetic_.text;
   log.exact = arithmetic_.exact;
-  log.tolerance = oracle.tolerance;
-  log.loss_condition = oracle.loss_condition;
-  log.parameter_condition = oracle.parameter_condition;
+  log.tolerance = largest(oracle.gradient_tolerance);
+  const double of = std::max(log.tolerance, std::numeric_limits<double>::min());
+  log.loss_condition = largest(oracle.loss_tolerance) / of;
+  log.parameter_condition =
+      largest(oracle.plain_parameter_tolerance.empty() ? oracle.parameter_tolerance
+                                                       : oracle.plain_parameter_tolerance) /
+      of;
   log.why = oracle.why;
   for (const LossPoint& point : numbers.loss)
     log.loss.push_back(point.value.value_or(std::numeric_limits<double>::quiet_NaN()));

@@ -26,7 +26,11 @@ class NumbersWritten : public ::testing::Test {
   }
   const fs::path folder_ =
       fs::temp_directory_path() / ("numbers-written-" + std::to_string(getpid()));
-  Oracle oracle_{{}, {}, {}, 1e-6, 3, 4, "why"};
+  Oracle oracle_{.loss_tolerance = {1.5e-6, 3e-6},
+                 .gradient_tolerance = {1e-6, 5e-7},
+                 .parameter_tolerance = {9},
+                 .plain_parameter_tolerance = {4e-6},
+                 .why = "why"};
 };
 
 TEST_F(NumbersWritten, AreTheTensorsToTheBit) {
@@ -43,8 +47,8 @@ TEST_F(NumbersWritten, AreTheTensorsToTheBit) {
   EXPECT_EQ(log.device, "virtual x");
   EXPECT_EQ(log.arithmetic, arithmetic().text);
   EXPECT_EQ(log.tolerance, 1e-6);
-  EXPECT_EQ(log.loss_condition, 3);
-  EXPECT_EQ(log.parameter_condition, 4);
+  EXPECT_DOUBLE_EQ(log.loss_condition, 3);
+  EXPECT_DOUBLE_EQ(log.parameter_condition, 4);
   EXPECT_EQ(log.loss, (std::vector<double>{0.5, 0.25}));
   const ShardNumbers& w = log.gradients.at(0);
   EXPECT_EQ(w.offset, 24);

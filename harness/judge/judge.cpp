@@ -1,5 +1,7 @@
 #include "harness/judge/judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,6 +15,9 @@ namespace tidemark {
 namespace {
 
 constexpr double kUnmeasured = std::numeric_limits<double>::quiet_NaN();
+
+/// Within so large a relative tolerance half of a number passes for it.
+constexpr double kProvesNothing = 0.5;
 
 void skip(Verdict& verdict, const std::string& why) {
   verdict.status = Status::skip;
@@ -120,49 +125,92 @@ struct Judge {
                    "highest allocated of all phases");
   }
 
-  Verdict equal(const std::string& name, const Difference& difference) const {
+  Verdict equal(const std::string& name, const Difference& difference,
+                std::int64_t elements) const {
     auto verdict = bounded(name, 0, 0, difference.equal ? 0 : std::max(difference.ulps, 1.0),
                            "the same bits as " + baseline->variant->name);
     verdict.unit = "ulp";
     if (!difference.equal) verdict.why = "first difference: " + difference.where;
+    compared(verdict, difference, elements);
     return verdict;
   }
 
-  Verdict close(const std::string& name, const Difference& difference, double condition = 1) const {
-    const double tolerance = oracle->tolerance * condition;
+  Verdict close(const std::string& name, const Difference& difference,
+                std::int64_t elements) const {
+    const double tolerance = difference.allowed;
     auto verdict =
         bounded(name, 0, tolerance, difference.relative, "|measured - reference| / |reference|");
     verdict.unit = "relative";
     verdict.slack = tolerance;
-    verdict.why = oracle->why;
+    verdict.why = "nearest to its tolerance: " + difference.worst + "; " + oracle->why;
     if (verdict.status == Status::fail)
       verdict.why = "worst: " + difference.worst + "; first difference: " + difference.where;
+    if (tolerance >= kProvesNothing)
+      skip(verdict,
+           fmt::format("the numbers of this trial are so uncertain ({:.2g} of them, at {}) "
+                       "that they prove nothing; set a smaller size or fp32",
+                       tolerance, difference.worst));
+    compared(verdict, difference, elements);
     return verdict;
+  }
+
+  // All of both sides is compared, or it proves nothing.
+  static void compared(Verdict& verdict, const Difference& difference, std::int64_t elements) {
+    if (difference.compared == elements || verdict.status == Status::fail) return;
+    verdict.status = Status::fail;
+    verdict.why = fmt::format("{} of {} were compared", difference.compared, elements);
+  }
+
+  // Shards of the baseline that this variant lacks are a difference as well.
+  static Difference both_ways(const std::string& what, const std::vector<Shard>& mine,
+                              const std::vector<Shard>& theirs) {
+    Difference difference = compare_shards(what, mine, theirs);
+    const Shard* lost = missing_from(mine, theirs);
+    if (lost == nullptr || !difference.equal) return difference;
+    difference.equal = false;
+    difference.ulps = std::numeric_limits<double>::infinity();
+    difference.where = what + " of " + lost->name + " is missing on this side";
+    return difference;
   }
 
   std::vector<Verdict> parity(const RankResult& seen) const {
     std::vector<Verdict> verdicts;
     if (trial.mode == Mode::shapes) return verdicts;
     const Numbers& mine = seen.numbers;
+    const auto losses = static_cast<std::int64_t>(trial.steps);
+    const std::int64_t gradients = elements_of(mine.gradients),
+                       parameters = elements_of(mine.parameters);
     if (baseline != nullptr && &seen != baseline) {
       const Numbers& theirs = baseline->numbers;
-      verdicts.push_back(equal("parity/baseline/loss", compare_losses(mine.loss, theirs.loss)));
+      verdicts.push_back(
+          equal("parity/baseline/loss", compare_losses(mine.loss, theirs.loss), losses));
       verdicts.push_back(equal("parity/baseline/gradients",
-                               compare_shards("gradient", mine.gradients, theirs.gradients)));
+                               both_ways("gradient", mine.gradients, theirs.gradients), gradients));
       verdicts.push_back(equal("parity/baseline/parameters",
-                               compare_shards("parameter", mine.parameters, theirs.parameters)));
+                               both_ways("parameter", mine.parameters, theirs.parameters),
+                               parameters));
     }
     if (oracle != nullptr) {
       std::vector<LossPoint> loss;
       for (std::size_t i = 0; i < oracle->loss.size(); ++i)
         loss.push_back({static_cast<int>(i), oracle->loss[i]});
-      verdicts.push_back(
-          close("parity/reference/loss", compare_losses(mine.loss, loss), oracle->loss_condition));
+      verdicts.push_back(close("parity/reference/loss",
+                               compare_losses(mine.loss, loss, {oracle->loss_tolerance}), losses));
       verdicts.push_back(close("parity/reference/gradients",
-                               compare_shards("gradient", mine.gradients, oracle->gradients)));
-      verdicts.push_back(close("parity/reference/parameters",
-                               compare_shards("parameter", mine.parameters, oracle->parameters),
-                               oracle->parameter_condition));
+                               compare_shards("gradient", mine.gradients, oracle->gradients,
+                                              {oracle->gradient_tolerance}),
+                               gradients));
+      verdicts.push_back(
+          close("parity/reference/parameters",
+                compare_shards("parameter", mine.parameters, oracle->parameters,
+                               {oracle->parameter_tolerance, &oracle->parameter_scales}),
+                parameters));
+      // What no rank has is compared by none of the verdicts above.
+      const char* every = "every element of the reference's tensors is on some rank";
+      verdicts.push_back(counted("parity/count/gradients", elements_of(oracle->gradients),
+                                 seen.held_gradients, "elements", every));
+      verdicts.push_back(counted("parity/count/parameters", elements_of(oracle->parameters),
+                                 seen.held_parameters, "elements", every));
     }
     return verdicts;
   }

@@ -1,6 +1,7 @@
 // Verdicts: from what one rank has seen of all variants of a trial, what passes and what fails.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "harness/judge/parity.h"
@@ -16,6 +17,8 @@ struct RankResult {
   Numbers numbers;      // empty in shapes
   std::string skipped;  // why it did not run
   std::string error;    // what ended it
+  /// Elements of the reference's tensors that the ranks hold together, each counted once.
+  std::int64_t held_gradients = 0, held_parameters = 0;
   bool ran() const { return skipped.empty() && error.empty(); }
 };
 

@@ -16,7 +16,35 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 at::Tensor flat_double(const at::Tensor& values) { return values.reshape({-1}).to(at::kDouble); }
 
+/// Takes in a relative difference, and keeps the largest in parts of what is allowed.
+void take(Difference& result, double relative, const Allowed& allowed, std::size_t at,
+          const std::string& where) {
+  if (std::isnan(relative)) relative = kInfinite;
+  const double here = at < allowed.tolerance.size() ? allowed.tolerance[at] : 0;
+  const auto parts = [&](double difference, double tolerance) {
+    if (allowed.tolerance.empty() || difference == 0) return difference;
+    return tolerance > 0 ? difference / tolerance : kInfinite;
+  };
+  if (!result.worst.empty() && parts(relative, here) <= parts(result.relative, result.allowed))
+    return;
+  result.relative = relative;
+  result.allowed = here;
+  result.worst = where;
+}
+
 }  // namespace
+
+const Shard* missing_from(const std::vector<Shard>& all, const std::vector<Shard>& shards) {
+  for (const Shard& each : shards)
+    if (each.values.numel() > 0 && covering(all, each) == nullptr) return &each;
+  return nullptr;
+}
+
+std::int64_t elements_of(const std::vector<Shard>& shards) {
+  std::int64_t all = 0;
+  for (const Shard& each : shards) all += each.values.numel();
+  return all;
+}
 
 const Shard* covering(const std::vector<Shard>& all, const Shard& part) {
   for (const Shard& each : all)
@@ -54,7 +82,8 @@ double ulp_distance(double a, double b, at::ScalarType type) {
   }
 }
 
-Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<LossPoint>& b) {
+Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<LossPoint>& b,
+                          const Allowed& allowed) {
   Difference result;
   auto differ = [&](const std::string& where, double ulps) {
     if (result.equal) {
@@ -79,16 +108,14 @@ Difference compare_losses(const std::vector<LossPoint>& a, const std::vector<Los
       differ("loss at step " + std::to_string(a[i].step), ulp_distance(x, y, at::kFloat));
     const double error =
         x == y ? 0 : std::abs(x - y) / std::max(std::abs(y), std::numeric_limits<double>::min());
-    if (!(error <= result.relative)) {
-      result.relative = std::isnan(error) ? kInfinite : error;
-      result.worst = "step " + std::to_string(a[i].step);
-    }
+    take(result, error, allowed, i, "step " + std::to_string(a[i].step));
+    ++result.compared;
   }
   return result;
 }
 
 Difference compare_shards(const std::string& what, const std::vector<Shard>& a,
-                          const std::vector<Shard>& b) {
+                          const std::vector<Shard>& b, const Allowed& allowed) {
   Difference result;
   auto fail = [&](const std::string& where) {
     if (result.equal) {
@@ -108,36 +135,50 @@ Difference compare_shards(const std::string& what, const std::vector<Shard>& a,
       fail(what + " of " + mine.name + " is missing on the other side");
       continue;
     }
+    const auto index = static_cast<std::size_t>(other - b.data());
+    result.compared += size;
     at::Tensor x = mine.values.reshape({-1}).contiguous();
     at::Tensor y = elements(*other, mine);
-    if (same_bits(x, y)) continue;
+    if (same_bits(x, y)) {
+      take(result, 0, allowed, index, mine.name);
+      continue;
+    }
+    const bool same_type = x.scalar_type() == y.scalar_type();
     x = flat_double(x);
     y = flat_double(y);
-    const double error = (x - y).norm().item<double>();
+    if (same_type && at::eq(x, y).all().item<bool>()) {  // zeros with other signs
+      take(result, 0, allowed, index, mine.name);
+      continue;
+    }
+    at::Tensor apart = x - y, part = y, all = flat_double(other->values);
+    if (allowed.scales != nullptr && !allowed.scales->empty()) {
+      const Shard& scale = allowed.scales->at(index);
+      const at::Tensor own = elements(scale, mine);
+      apart = apart / own;
+      part = part / own;
+      all = all / flat_double(scale.values);
+    }
+    const double error = apart.norm().item<double>();
     // A shard of small elements has its share of what the whole tensor's arithmetic is off by.
     const double share =
         std::sqrt(static_cast<double>(size) / static_cast<double>(other->values.numel()));
-    const double scale =
-        std::max(y.norm().item<double>(), share * flat_double(other->values).norm().item<double>());
+    const double scale = std::max(part.norm().item<double>(), share * all.norm().item<double>());
     const double relative =
         error == 0 ? 0 : error / std::max(scale, std::numeric_limits<double>::min());
     if (result.equal) {
       auto same = at::eq(x, y).logical_or(at::isnan(x).logical_and(at::isnan(y)));
       if (!same.all().item<bool>()) {
-        auto index = same.logical_not().to(at::kByte).argmax().item<std::int64_t>();
+        auto element = same.logical_not().to(at::kByte).argmax().item<std::int64_t>();
         result.where =
-            what + " of " + mine.name + " [element " + std::to_string(mine.offset + index) + "]";
-        result.ulps = ulp_distance(x[index].item<double>(), y[index].item<double>(),
+            what + " of " + mine.name + " [element " + std::to_string(mine.offset + element) + "]";
+        result.ulps = ulp_distance(x[element].item<double>(), y[element].item<double>(),
                                    mine.values.scalar_type());
       } else {
         result.where = what + " of " + mine.name + " (equal values, other bits or another type)";
       }
       result.equal = false;
     }
-    if (!(relative <= result.relative)) {
-      result.relative = std::isnan(relative) ? kInfinite : relative;
-      result.worst = mine.name;
-    }
+    take(result, relative, allowed, index, mine.name);
   }
   return result;
 }

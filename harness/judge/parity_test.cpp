@@ -77,6 +77,59 @@ TEST(Shards, SmallElementsHaveTheirShareOfTheWholeTensorsNorm) {
       100);
 }
 
+TEST(Shards, AreJudgedInPartsOfWhatIsAllowed) {
+  const std::vector<Shard> reference{{"v", 0, at::tensor({3.0, 4.0}, at::kDouble)},
+                                     {"w", 0, at::tensor({1.0, 1.0}, at::kDouble)},
+                                     {"frozen", 0, at::tensor({2.0}, at::kDouble)}};
+  auto mine = reference;
+  mine[0].values = at::tensor({3.0, 4.1}, at::kDouble);       // 0.02
+  mine[1].values = at::tensor({1.0, 1.001414}, at::kDouble);  // 0.001
+  const auto worst = [&](const Allowed& allowed) {
+    return compare_shards("parameter", mine, reference, allowed);
+  };
+  EXPECT_EQ(worst({}).worst, "v");
+  EXPECT_EQ(worst({{0.1, 1e-4, 0}}).worst, "w");
+  EXPECT_EQ(worst({{0.1, 1e-4, 0}}).allowed, 1e-4);
+  EXPECT_EQ(worst({{0.1, 1e-4, 0}}).compared, 5);
+  const std::vector<Shard> scales{{"v", 0, at::tensor({1.0, 100.0}, at::kDouble)},
+                                  {"w", 0, at::tensor({1.0, 1.0}, at::kDouble)},
+                                  {"frozen", 0, at::tensor({1.0}, at::kDouble)}};
+  EXPECT_NEAR(compare_shards("parameter", {mine[0]}, reference, {{1, 1, 1}, &scales}).relative,
+              0.001 / 3, 1e-6);
+  mine[2].values = at::tensor({2.0000001}, at::kDouble);
+  EXPECT_EQ(worst({{0.1, 1e-4, 0}}).worst, "frozen") << "nothing at all is allowed there";
+}
+
+TEST(Losses, AreJudgedStepByStep) {
+  const std::vector<LossPoint> exact{{0, 1.0}, {1, 1.0}, {2, 1.0}};
+  auto mine = exact;
+  mine[0].value = 1.1;
+  mine[2].value = 1.01;
+  const Difference found = compare_losses(mine, exact, {{0.2, 0.2, 0.001}});
+  EXPECT_EQ(found.worst, "step 2");
+  EXPECT_EQ(found.allowed, 0.001);
+  EXPECT_NEAR(found.relative, 0.01, 1e-12);
+  EXPECT_EQ(found.compared, 3);
+}
+
+TEST(Shards, ZerosAreEqualWhateverTheirSigns) {
+  const at::Tensor plus = at::tensor({0.0f, 1.0f}), minus = at::tensor({-0.0f, 1.0f});
+  EXPECT_TRUE(compare_shards("gradient", {{"w", 0, minus}}, {{"w", 0, plus}}).equal);
+  EXPECT_FALSE(compare_shards("gradient", {{"w", 0, -minus}}, {{"w", 0, plus}}).equal);
+  EXPECT_FALSE(
+      compare_shards("gradient", {{"w", 0, minus.to(at::kDouble)}}, {{"w", 0, plus}}).equal)
+      << "another type";
+}
+
+TEST(Shards, MissingOnesAreNamed) {
+  const at::Tensor values = at::ones({4});
+  const std::vector<Shard> both{{"v", 0, values}, {"w", 0, values}}, one{{"v", 0, values}};
+  EXPECT_EQ(missing_from(both, one), nullptr);
+  ASSERT_NE(missing_from(one, both), nullptr);
+  EXPECT_EQ(missing_from(one, both)->name, "w");
+  EXPECT_EQ(elements_of(both), 8);
+}
+
 TEST(Shards, AMissingOrNanElementIsADifference) {
   at::Tensor values = at::ones({4});
   EXPECT_FALSE(compare_shards("gradient", {}, {{"w", 0, values}}).equal);

@@ -109,18 +109,24 @@ std::vector<Piece> pieces(const Request& request, const Scenario& scenario, bool
   // The small size for the numbers, the seed document's own for memory that a person can see: in a
   // minute the steps that differ (the first, the last), where the host runs ahead the furthest.
   // Three steps of numbers: what only a second update shows is in the third loss.
+  const auto has = [&](const char* size) {
+    return std::ranges::find(scenario.sizes, size, &Size::name) != scenario.sizes.end();
+  };
+  // A second small size, where a scenario has a fix that only other parameters try.
+  const auto with_shared = [&](std::vector<Piece> all) {
+    if (has("shared")) all.insert(all.end() - 1, {"shared", request.mode, steps(2), {"instant"}});
+    return all;
+  };
   if (request.suite == "smoke")
-    return {{"smoke", request.mode, steps(3)}, {"seed", request.mode, steps(2), {"lagging"}}};
+    return with_shared(
+        {{"smoke", request.mode, steps(3)}, {"seed", request.mode, steps(2), {"lagging"}}});
   // Loss curves under one schedule: the others are held to its bits over a few steps of the small
   // size. Where a step of that is many operators, the scenario has a size for the curves. Of the
   // seeds' sizes the schedule with a clock and the one with the highest peaks.
   if (request.suite == "nightly") {
-    const bool own =
-        std::ranges::find(scenario.sizes, "losses", &Size::name) != scenario.sizes.end();
-    const std::string losses = own ? "losses" : "smoke";
-    return {{losses, request.mode, steps(100), {"instant"}},
-            {"smoke", request.mode, steps(4)},
-            {"seed", request.mode, steps(2), {"calibrated", "lagging"}}};
+    return with_shared({{has("losses") ? "losses" : "smoke", request.mode, steps(100), {"instant"}},
+                        {"smoke", request.mode, steps(4)},
+                        {"seed", request.mode, steps(2), {"calibrated", "lagging"}}});
   }
   if (request.suite == "scale") return {{"scale", request.mode, steps(usual_steps("scale"))}};
   throw UsageError(

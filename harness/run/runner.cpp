@@ -1,10 +1,14 @@
 #include "harness/run/runner.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <set>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "harness/device/platform.h"
@@ -12,6 +16,7 @@
 #include "harness/judge/judge.h"
 #include "harness/judge/saving.h"
 #include "harness/ranks/flight_recorder.h"
+#include "harness/record/verdict_kind.h"
 #include "harness/run/explore.h"
 #include "harness/run/gather.h"
 #include "harness/run/variant.h"
@@ -103,7 +108,10 @@ void run_variants(OwnTrial& own) {
             VariantRun run = run_variant(scenario, trial, variant, world, recording);
             seen = std::move(run.seen);
             mine.loss = std::move(run.loss);
-            mine.step_time_ns = std::move(run.step_time_ns);
+            // The other schedules of the virtual device have no GPU's clock: what they do depends
+            // on the host alone.
+            if (trial.schedule == "calibrated" || real_gpu() != nullptr)
+              mine.step_time_ns = std::move(run.step_time_ns);
             if (options.events) options.events(variant, seen.record);
             seen.record.events.clear();
           },
@@ -150,44 +158,75 @@ std::vector<Verdict> explore_variants(OwnTrial& own) {
   return verdicts;
 }
 
-// The reference's numbers, on every rank: computed once and sent as raw doubles.
-Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world) {
-  Oracle oracle;
-  if (world.leads()) oracle = scenario.reference(trial);
-  auto send = [&](const std::string& bytes) { return world.broadcast(bytes); };
-  auto send_values = [&](std::vector<double> values) {
-    std::string bytes = send(
+// Sends values of rank 0 to every rank, as raw bytes.
+class Sender {
+ public:
+  explicit Sender(World& world) : world_(world) {}
+  void send(std::string& text) const { text = world_.broadcast(text); }
+  void send(std::vector<double>& values) const {
+    const std::string bytes = world_.broadcast(
         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)));
-    std::vector<double> result(bytes.size() / sizeof(double));
-    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(result.data()));
-    return result;
-  };
-  oracle.loss = send_values(oracle.loss);
-  oracle.tolerance = send_values({oracle.tolerance})[0];
-  oracle.loss_condition = send_values({oracle.loss_condition})[0];
-  oracle.parameter_condition = send_values({oracle.parameter_condition})[0];
-  oracle.why = send(oracle.why);
-  for (auto* shards : {&oracle.gradients, &oracle.parameters}) {
-    const auto count =
-        static_cast<std::size_t>(send_values({static_cast<double>(shards->size())})[0]);
-    shards->resize(count);
-    for (auto& shard : *shards) {
-      shard.name = send(shard.name);
-      std::vector<double> values;
-      if (world.leads()) {
-        at::Tensor flat = shard.values.to(at::kDouble).contiguous().reshape({-1});
+    values.resize(bytes.size() / sizeof(double));
+    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(values.data()));
+  }
+  void send(std::vector<Shard>& shards) const {
+    std::vector<double> count{static_cast<double>(shards.size())};
+    send(count);
+    shards.resize(static_cast<std::size_t>(count[0]));
+    for (Shard& shard : shards) {
+      send(shard.name);
+      std::vector<double> values, sizes;
+      if (world_.leads()) {
+        const at::Tensor flat = shard.values.to(at::kDouble).contiguous().reshape({-1});
         values.assign(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
-      }
-      values = send_values(std::move(values));
-      std::vector<double> sizes;
-      if (world.leads())
         for (auto size : shard.values.sizes()) sizes.push_back(static_cast<double>(size));
-      sizes = send_values(std::move(sizes));
+      }
+      send(values);
+      send(sizes);
       shard.values = at::tensor(values, at::kDouble)
                          .reshape(std::vector<std::int64_t>(sizes.begin(), sizes.end()));
     }
   }
+
+ private:
+  World& world_;
+};
+
+// The reference's numbers, on every rank: computed once.
+Oracle shared_oracle(const Scenario& scenario, const Trial& trial, World& world) {
+  Oracle oracle;
+  if (world.leads()) oracle = scenario.reference(trial);
+  const Sender sender(world);
+  for (auto* values : {&oracle.loss, &oracle.loss_tolerance, &oracle.gradient_tolerance,
+                       &oracle.parameter_tolerance, &oracle.plain_parameter_tolerance})
+    sender.send(*values);
+  for (auto* shards : {&oracle.gradients, &oracle.parameters, &oracle.parameter_scales})
+    sender.send(*shards);
+  sender.send(oracle.why);
   return oracle;
+}
+
+// Elements of the reference's tensors of which some rank has the value; each counts once.
+std::int64_t held(const std::vector<Shard>& mine, const std::vector<Shard>& reference,
+                  World& world) {
+  std::string parts;
+  for (const Shard& part : mine)
+    if (const Shard* whole = covering(reference, part); whole != nullptr)
+      parts += fmt::format("{} {} {}\n", whole - reference.data(), part.offset,
+                           part.offset + part.values.numel());
+  std::set<std::array<std::int64_t, 3>> all;
+  for (const std::string& text : world.gather(parts)) {  // on rank 0
+    std::istringstream lines(text);
+    for (std::array<std::int64_t, 3> part{}; lines >> part[0] >> part[1] >> part[2];)
+      all.insert(part);
+  }
+  std::int64_t count = 0, tensor = -1, end = 0;
+  for (const auto& [of, from, to] : all) {
+    if (of != tensor) tensor = of, end = 0;
+    count += std::max<std::int64_t>(0, to - std::max(from, end));
+    end = std::max(end, to);
+  }
+  return std::stoll(world.broadcast(std::to_string(count)));
 }
 
 // The third pass: verdicts on this rank's record.
@@ -196,6 +235,11 @@ std::vector<Verdict> judge_variants(OwnTrial& own) {
   if (trial.mode != Mode::math) return judge(scenario, trial, own.seen, nullptr);
   const Oracle oracle = shared_oracle(scenario, trial, world);
   compare_gradients(own.seen, oracle, own.record);
+  for (RankResult& seen : own.seen) {
+    if (!seen.ran()) continue;
+    seen.held_gradients = held(seen.numbers.gradients, oracle.gradients, world);
+    seen.held_parameters = held(seen.numbers.parameters, oracle.parameters, world);
+  }
   for (const RankResult& seen : own.seen)
     if (options.numbers && seen.ran()) options.numbers(*seen.variant, seen.numbers, oracle);
   return judge(scenario, trial, own.seen, &oracle);
@@ -219,6 +263,10 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   release_device();  // the next trial may set a smaller capacity
   own.record.verdicts = judge_variants(own);
   std::ranges::move(of_growth, std::back_inserter(own.record.verdicts));
+  for (const Verdict& verdict : own.record.verdicts)
+    if (verdict.name != "run" && kind_of(verdict) == VerdictKind::other)
+      throw std::logic_error("verdict '" + verdict.name + "' of " + scenario.name +
+                             " is of no kind that harness/record/verdict_kind.h has");
   TrialRecord record = gather(std::move(own.record), world);
   if (world.leads()) {
     record.symbols = symbols_of(scenario, trial, world.rank());

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
 #include <iterator>
@@ -31,6 +33,34 @@ class Draw {
   template <class Number>
   Number between(Number low, Number high) {
     return low + static_cast<Number>(random_() % static_cast<unsigned>(high - low + 1));
+  }
+  /// Numbers of every order of magnitude alike.
+  std::int64_t spread(std::int64_t low, std::int64_t high) {
+    const double share = static_cast<double>(random_() % 100001) / 100000;
+    const double value =
+        static_cast<double>(low) *
+        std::pow((static_cast<double>(high) + 0.999) / static_cast<double>(low), share);
+    return std::clamp(static_cast<std::int64_t>(value), low, high);
+  }
+  struct Square {
+    std::int64_t layers, hidden;
+  };
+  /// Layers and a width of documented ranges, of which layers * hidden^2 is at most `most`: half of
+  /// the time of many layers and half of the time of wide ones.
+  Square square(Square low, Square high, std::int64_t most) {
+    Square drawn{};
+    const auto root = [](double value) { return static_cast<std::int64_t>(std::sqrt(value)); };
+    if (between(0, 1) != 0) {
+      drawn.layers = spread(low.layers, std::min(high.layers, most / (low.hidden * low.hidden)));
+      drawn.hidden =
+          spread(low.hidden, std::min(high.hidden, root(static_cast<double>(most / drawn.layers))));
+    } else {
+      drawn.hidden =
+          spread(low.hidden, std::min(high.hidden, root(static_cast<double>(most / low.layers))));
+      drawn.layers =
+          spread(low.layers, std::min(high.layers, most / (drawn.hidden * drawn.hidden)));
+    }
+    return drawn;
   }
   int pick(std::initializer_list<int> from) {
     return *(from.begin() + between(0, static_cast<int>(from.size()) - 1));
@@ -98,9 +128,10 @@ inline Numbers numbers_of(const Scenario& scenario, const Trial& trial, const st
 }
 
 /// Fails the running test where a form of requested bytes is not what the replay says. Returns how
-/// many figures both have.
+/// many figures both have; 0 where the scenario lacks one of them.
 inline int compare_on_paper(const Scenario& scenario, const Trial& trial, const Variant& variant,
                             int rank) {
+  if (!scenario.forms || !scenario.replay) return 0;
   using Key = std::tuple<std::string, bool, std::string>;
   std::map<Key, double> replays;
   for (const auto& plan : scenario.replay(trial, variant, rank))

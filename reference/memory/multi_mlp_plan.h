@@ -55,12 +55,14 @@ class MultiMlpPlan : protected Ground {
     last_statistics_ = statistics();
     after_forward(0);
     output_ = std::move(output);
+    loss_.reset();
+    apart_ = activation();  // from the target
     loss_ = this->hold(sizes_.element);
   }
 
   void backward() {
     const auto one = this->hold(sizes_.element);
-    auto dy = activation();
+    auto dy = std::move(apart_);
     before_backward(0);
     auto dx = activation();
     auto gradient = this->hold(norm_gradient());
@@ -111,7 +113,7 @@ class MultiMlpPlan : protected Ground {
 
   std::vector<Saved> saved_;
   Statistics first_statistics_, last_statistics_;
-  Tensor output_, loss_, last_;
+  Tensor output_, loss_, last_, apart_;
   bool multiplied_forward_ = false, multiplied_backward_ = false;
 };
 

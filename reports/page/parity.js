@@ -6,7 +6,7 @@ import { exact, exactOrShort } from './format.js';
 const KINDS = ['loss', 'gradients', 'parameters'];
 const AGAINST = [
   ['baseline', 'to the baseline, ULP'],
-  ['reference', 'to the reference, relative'],
+  ['reference', 'to the reference, relative, of what is allowed'],
 ];
 
 const columnsOf = (trial) =>
@@ -31,6 +31,7 @@ function cell(assertion) {
       },
       exactOrShort(measured),
     ),
+    unit === 'relative' && expected.high !== null && ` of ${exactOrShort(expected.high)}`,
   );
 }
 
