@@ -68,6 +68,7 @@ int refused(const std::vector<Verdict>& verdicts) {
   }));
 }
 
+// holds: cases/README.md, Tolerances
 TEST(Arithmetic, Tf32IsRefusedInEveryCase) {
   set_arithmetic();
   ASSERT_FALSE(scenarios().empty());

@@ -220,7 +220,7 @@ class Programs:
 def add_cost(file):
     """Appends the CPU seconds of this process and of those that it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    with contextlib.suppress(OSError), open(file, "a", encoding="ascii") as costs:
+    with contextlib.suppress(OSError), tidemark_files.append(file) as costs:
         costs.write(f"{sum(one.ru_utime + one.ru_stime for one in used):.3f}\n")
 
 

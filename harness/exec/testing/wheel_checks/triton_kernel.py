@@ -1,4 +1,4 @@
-"""A kernel of Triton for wheel.py: the product of two square matrices, with so much shared memory as its stages need."""
+"""A kernel of Triton for compiled.py: the product of two square matrices, with so much shared memory as its stages need."""
 import torch
 import triton
 import triton.language as tl
