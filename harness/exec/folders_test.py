@@ -58,12 +58,12 @@ def test_folders():
     python(program, "--report", FOLDER, "--force").refuses("does not empty the current folder")
     python(program, TIDEMARK_GPU="l4-24g", TIDEMARK_MAX_PEAK="1MiB", TIDEMARK_RACES="1", TIDEMARK_NO_RACES="1", TIDEMARK_REPORT="by-name").ends(
         1, "virtual l4-24g", "FAIL --max-peak", "by-name/report.html")
-    python(program, TIDEMARK_SCHEDULE="nosuch").refuses("--schedule")
+    python(program, TIDEMARK_SCHEDULE="nosuch").ends(2, "error: TIDEMARK_SCHEDULE=nosuch: expected instant")
 
 
 # holds: harness/exec/README.md, Flags
 def test_variables():
-    """A flag's variable refuses what the flag refuses, in the same words: of every flag that has one."""
+    """A flag's variable refuses what the flag refuses, of every flag that has one: in the same words, or by the rule that holds for all commands."""
     flags = sorted(set(re.findall(r"^  (--[a-z-]+)", Said("--help").out, re.M)) - {"--help", "--out", "--force"})
     refused = []
     for flag in flags:
@@ -72,8 +72,10 @@ def test_variables():
             if by_flag.code != 2:
                 continue
             refused.append(flag)
-            by_variable = Said("--", "true", **{"TIDEMARK_" + flag[2:].upper().replace("-", "_"): value})
-            by_variable.check(by_variable.code == 2 and by_variable.err.endswith(by_flag.err), f"as {flag}={value}: {by_flag.err}")
+            name = "TIDEMARK_" + flag[2:].upper().replace("-", "_")
+            by_variable = Said("--", "true", **{name: value})
+            by_rule = by_variable.err.startswith(f"error: {name}={value}: expected ") and by_variable.err.count("\n") == 1
+            by_variable.check(by_variable.code == 2 and (by_rule or by_variable.err.endswith(by_flag.err)), f"as {flag}={value}: {by_flag.err}")
     assert {"--schedule", "--mode", "--timeout", "--races", "--color"} <= set(refused), refused
 
 

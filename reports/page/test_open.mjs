@@ -2,11 +2,11 @@
 // and a module with the function that PyTorch's pages call. Both hold what they were given against the file.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-const SERVER = fileURLToPath(new URL('../../harness/cli/tidemark_open.py', import.meta.url));
+const SOURCES = { 'tidemark_open.py': '../../harness/cli/tidemark_open.py', 'tidemark_text.py': '../../python/tidemark/text.py' };
 const ANSWERS = `<script>
 addEventListener('message', ({ data, source, origin }) => {
   if (data === 'PING') source.postMessage('PONG', origin);
@@ -17,13 +17,15 @@ const MODULE = 'export const add_local_files = (files, kind) => { window.got = {
 
 /** The addresses that the server prints, and its end. */
 async function served(folder, file) {
-  const server = spawn('python3', ['-I', SERVER, folder, file, '0', 'no'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const scripts = mkdtempSync(`${tmpdir()}/open-scripts-`); // beside one another, as in the build
+  for (const [name, source] of Object.entries(SOURCES)) copyFileSync(fileURLToPath(new URL(source, import.meta.url)), `${scripts}/${name}`);
+  const server = spawn('python3', ['-I', `${scripts}/tidemark_open.py`, folder, file, '0', 'no'], { stdio: ['ignore', 'pipe', 'inherit'] });
   let said = '';
   for await (const part of server.stdout) {
     said += part;
     if (said.includes('Ctrl-C')) break;
   }
-  return { address: said.split('\n')[0].split(': ')[1], end: () => server.kill('SIGINT') };
+  return { address: said.split('\n')[0].split(': ')[1], end: () => (server.kill('SIGINT'), rmSync(scripts, { recursive: true })) };
 }
 
 export const tests = ({ browser }) => ({

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 
+import tidemark_files  # noqa: F401  # for prepare.py: while it runs this folder is not on the path, since a folder named torch could lie in it
 import tidemark_releases
 
 OLDEST, MAJORS = (2, 4), ("12", "13")  # of torch and of CUDA

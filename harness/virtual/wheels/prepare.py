@@ -22,7 +22,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLATFORM = os.path.dirname(HERE)
-sys.path[:0] = [os.path.join(PLATFORM, "stubs"), os.path.join(PLATFORM, "driver"), os.path.join(PLATFORM, "python")]
+sys.path[:0] = [os.path.join(PLATFORM, "stubs"), os.path.join(PLATFORM, "driver")]
 import make_stubs  # noqa: E402
 import rest  # noqa: E402
 import shipped  # noqa: E402
