@@ -180,8 +180,8 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {"", "cut off"},
       {good.substr(0, good.size() / 2), "cut off"},
       {with(good, "\"trials\"", "trials"), "changed or is another"},
-      {with(good, "\"3.0\"", "\"4.0\""),
-       "schema version 4.0 where this tidemark reads 1.x, 2.x and 3.0"},
+      {with(good, "\"3.1\"", "\"4.0\""),
+       "schema version 4.0 where this tidemark reads 1.x, 2.x and 3.1"},
       {with(good, "\"states\": \"ffff", "\"states\": \"fxff"), "'x' is not one of the letters apf"},
       {with(good, "\"states\": \"ffff", "\"states\": \"fff"),
        "states: has 3 values where the columns before it have 4"},
@@ -216,14 +216,15 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
 
 TEST(Json, AFileThatDoesNotEndIsRefused) {
   EXPECT_EQ(refusal([] { read_bytes("/dev/zero", "", 4096); }),
-            "/dev/zero: has more than 4096 bytes, which is the most that is read");
-  EXPECT_EQ(refusal([] { read_bytes("/", "a file"); }), "/: cannot be read: give a file");
+            "/dev/zero: is a pipe or a device, not a file");
+  EXPECT_EQ(refusal([] { read_bytes("/", "a file"); }), "/: is a folder, not a file: give a file");
 }
 
 TEST(Json, MissingFileSaysWhatToGive) {
   ScratchFolder folder;
-  EXPECT_THAT(refusal([&] { read_report(folder.path()); }),
-              HasSubstr("report.json: cannot be read: give the folder"));
+  EXPECT_THAT(
+      refusal([&] { read_report(folder.path()); }),
+      HasSubstr("report.json: cannot be read (No such file or directory): give the folder"));
 }
 
 }  // namespace

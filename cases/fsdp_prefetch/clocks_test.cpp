@@ -17,6 +17,7 @@
 #include <set>
 
 #include "harness/run/bracket.h"
+#include "harness/run/variant.h"
 #include "harness/testing/ranks.h"
 #include "harness/testing/trials.h"
 
@@ -26,11 +27,16 @@ Scenario fsdp_prefetch_scenario();
 namespace fsdp_prefetch {
 namespace {
 
+Trial trial_of(const Scenario& scenario, const World& world, const std::string& schedule, Mode mode,
+               std::uint64_t seed) {
+  return {scenario.name, "smoke",      schedule, scenario.sizes.front().params,
+          mode,          world.size(), 2,        seed};
+}
+
 TrialRecord run(World& world, const std::string& schedule, Mode mode, std::uint64_t seed) {
   const auto scenario = fsdp_prefetch_scenario();
-  const Trial trial{scenario.name, "smoke",      schedule, scenario.sizes.front().params,
-                    mode,          world.size(), 2,        seed};
-  return run_trial(scenario, trial, world, {.details = Details::none});
+  return run_trial(scenario, trial_of(scenario, world, schedule, mode, seed), world,
+                   {.details = Details::none});
 }
 
 void expect_all_pass(const TrialRecord& record, std::uint64_t seed) {
@@ -95,8 +101,10 @@ TEST(RandomSchedule, NumbersAreTheSame) {
 TEST(RandomSchedule, ASeedIsOneClock) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   World world(1, 4);
+  const auto scenario = fsdp_prefetch_scenario();
   const auto times = [&](std::uint64_t seed) {
-    return run(world, "random", Mode::shapes, seed).variants.at(0).step_time_ns;
+    const Trial trial = trial_of(scenario, world, "random", Mode::shapes, seed);
+    return run_variant(scenario, trial, scenario.variants.front(), world).step_time_ns;
   };
   EXPECT_EQ(times(5), times(5));
   EXPECT_NE(times(5), times(6));
