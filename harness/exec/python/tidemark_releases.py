@@ -29,4 +29,4 @@ def untried(version):
     tried = outcomes()
     if minor(version.split("+")[0]) in map(minor, tried):
         return None
-    return f"torch {version} was never tried with this tidemark ({span(tried)} were): what fails may be tidemark's fault, please report it"
+    return f"torch {version} was never tried with this tidemark, which was tried with torch {span(tried)}: what fails may be tidemark's fault, please report it"

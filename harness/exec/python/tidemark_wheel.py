@@ -75,12 +75,14 @@ def check():
     wrong = problem(version, cuda)
     if wrong:
         return {"problem": wrong}
-    if line := tidemark_releases.untried(version):
-        print("tidemark: " + line, file=sys.stderr)
+    untried = tidemark_releases.untried(version)
     try:
-        return libraries_for(folder, version, cuda)
+        libraries = libraries_for(folder, version, cuda)
     except Exception as error:
-        return {"problem": f"has torch {version}: {error}"}
+        return {"problem": f"has torch {version}: {error}" + (f" ({untried})" if untried else "")}
+    if untried:
+        print("tidemark: " + untried, file=sys.stderr)
+    return libraries
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--check"]:

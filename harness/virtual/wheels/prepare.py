@@ -86,10 +86,9 @@ def prepare(folder, version, cuda, built, say):
     cache = os.path.join(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")), "tidemark")
     begin = os.path.join(cache, f"torch-{version}")
     place = f"{begin}-{key_of(wheel, built)}"
-    why = tidemark_files.not_ours(cache)  # what lies there is code
-    if why:
-        raise CannotPrepare(f"the cache folder cannot be used: {why}: set XDG_CACHE_HOME to a folder of yours alone")
     try:
+        if why := tidemark_files.not_ours(cache):  # what lies there is code
+            raise CannotPrepare(f"the cache folder cannot be used: {why}: set XDG_CACHE_HOME to a folder of yours alone")
         if not os.path.isdir(place):
             os.makedirs(cache, mode=0o700, exist_ok=True)
             with locked(begin + ".lock", say):
