@@ -9,6 +9,10 @@ import pytest
 from command import ROOT, passes, run
 
 
+# Before this day the loss of these scenarios was a mean of signed outputs: programs of today have other events.
+FORMER_LOSS, OF_FORMER_LOSS = "2026-11-29", {"ddp_bucket_view", "frozen_reshard", "fsdp_prefetch"}
+
+
 def words_of(trial, schedules, variants, gpu, out):
     schedule = schedules.pop() if len(schedules) == 1 else "all"
     words = ["run", *(f"{trial['scenario']}/{variant}/{trial['size']}" for variant in sorted(variants))]
@@ -33,7 +37,12 @@ def faults(recording, rehearsal):
     if not rehearsal and (device["kind"] != "cuda" or device["profile"].startswith("rehearsal")):
         return [f"{name}: was recorded on '{device['kind']} {device['profile']}', which is no GPU"]
     groups = {}
+    former = [trace for trace in data["traces"] if data["started"] < FORMER_LOSS and trace["scenario"] in OF_FORMER_LOSS]
+    if former:
+        print(f"{name}: {len(former)} of {len(data['traces'])} traces are of programs with another loss, and are not repeated")
     for trace in data["traces"]:
+        if trace in former:
+            continue
         traces, schedules, variants = groups.setdefault(place(trace), ([], set(), set()))
         traces.append(trace)
         schedules.add(trace["schedule"])

@@ -110,6 +110,23 @@ def fairscale(a, moment):
     return lambda module: FullyShardedDataParallel(module, compute_device=torch.device("cuda", 0), reshard_after_forward=not a.stays)
 
 
+class MeanSquareError(torch.autograd.Function):
+    """The loss of the scenario (cases/numbers.cpp), with the same allocations: it keeps the difference, which becomes the gradient."""
+
+    @staticmethod
+    def forward(ctx, output, target):
+        apart, loss = output - target, torch.empty((), device=output.device)
+        torch.mm(apart.view(1, -1), apart.view(-1, 1), out=loss.view(1, 1))
+        loss.mul_(1 / apart.numel())
+        apart.mul_(2 / apart.numel())
+        ctx.save_for_backward(apart)
+        return loss
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.saved_tensors[0].mul_(gradient), None
+
+
 def train(words, _store):
     parser = argparse.ArgumentParser()
     parser.add_argument("code", choices=["fsdp2", "fsdp1", "fairscale"])
@@ -147,7 +164,7 @@ def train(words, _store):
         phases.end("zero_grad")
         x = torch.empty(ROWS, HIDDEN, device="cuda").requires_grad_(not a.no_input_gradient)
         output = model(x)
-        loss = output.mean(1).mean(0)
+        loss = MeanSquareError.apply(output, x.detach())
         del output
         phases.end("forward")
         total.add_(loss.detach())
