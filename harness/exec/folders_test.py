@@ -68,12 +68,12 @@ def test_variables():
     refused = []
     for flag in flags:
         for value in "nosuch", "-1", "1e99":
-            by_flag = Said(f"{flag}={value}", "--", "true")
+            by_flag = Said(f"{flag}={value}", "--", "true", folder=FOLDER)
             if by_flag.code != 2:
                 continue
             refused.append(flag)
             name = "TIDEMARK_" + flag[2:].upper().replace("-", "_")
-            by_variable = Said("--", "true", **{name: value})
+            by_variable = Said("--", "true", folder=FOLDER, **{name: value})
             by_rule = by_variable.err.startswith(f"error: {name}={value}: expected ") and by_variable.err.count("\n") == 1
             by_variable.check(by_variable.code == 2 and (by_rule or by_variable.err.endswith(by_flag.err)), f"as {flag}={value}: {by_flag.err}")
     assert {"--schedule", "--mode", "--timeout", "--races", "--color"} <= set(refused), refused
