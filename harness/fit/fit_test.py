@@ -33,7 +33,7 @@ def test_brute():
     result.check(len(result.record["runs"]) < 2 * count, "fewer runs than by force")
 
 
-# night: a search in four dimensions; python_fit and fit_ranks search one by day
+# night: a search in four dimensions; python_fit and fit_refused search one by day
 def test_grid():
     """Lists are a grid, of words, environment variables and keys of files; a file with prices names the cheapest."""
     train = script("grid.py", "import json, os, sys, tomllib, torch\nwith open(sys.argv[1], 'rb') as file: config = tomllib.load(file)\n"
@@ -80,13 +80,18 @@ def test_input():
 
 
 # holds: harness/fit/README.md, Any program
-def test_program():
-    """Programs that refuse values, have no peaks, read the size of their GPU or are not deterministic."""
+def test_refused():
+    """A program refuses values: the others are searched, its line is named, and it is never 'does not fit'."""
     odd = script("odd.py", "import sys\nif int(sys.argv[1]) % 4: raise ValueError('batch must be divisible by 4')\n" + TRAIN)
     result = fit("--vary", "batch=2..9", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(0, "ValueError: batch must be divisible by 4")
     result.check(result.record["answers"][0]["largest"] == "8", "8 is the largest multiple of 4")
     result = fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(1, "refused by the program")
     result.check({answer["verdict"] for answer in result.record["answers"]} == {"refused by the program"}, "not 'does not fit'")
+
+
+# night: many runs of programs that say nothing of a GPU; fit_refused has one of them by day
+def test_program():
+    """Programs that have no peaks or no optimizer, have no code for the GPU, read its size or are not deterministic."""
     none = script("none.py", "import torch")
     fit("--vary", "batch=1,2", "--", "python3", none, "{batch}").ends(1, "unknown: the program has used no CUDA memory")
     without = script("without.py", "import sys, torch\nx = torch.empty(int(sys.argv[1]) << 20, device='cuda')")
@@ -104,6 +109,11 @@ def test_program():
     chance = script("chance.py", "import os, torch\nruns = open(__file__ + '.runs', 'ab')\nruns.write(b'.')\nruns.flush()\n"
                     "x = torch.empty(runs.tell() << 24, device='cuda')\n")  # each run has 64 MiB more than the one before
     fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", chance, "{batch}").ends(0, "not deterministic")
+
+
+# holds: harness/fit/README.md, Steps that repeat
+def test_steady():
+    """A run ends when its steps repeat, if that is not switched off, and has the same peaks."""
     long = script("train.py", TRAIN)
     for words, steady in ((("--until-steady",), True), (("--no-until-steady",), False)):
         result = fit(*words, "--vary", "batch=2,3", "--gpu", "t4-16g", "--", "python3", long, "{batch}", STEPS="30").ends(0)
@@ -146,9 +156,7 @@ def test_edge():
     result.check(result.record["answers"][0]["run"]["retries"] > 0, "the edge is reached by a retry")
 
 
-# holds: README.md, Does it fit?
-# holds: harness/fit/README.md, What fits means
-# holds: harness/fit/README.md, Steps that repeat
+# night: several ranks, absent and under torchrun; python_fit holds the answer by day, and fit_steady the end of a run
 def test_ranks():
     """Ranks that differ: the worst decides and is named. Two ranks that meet end together when both repeat; NCCL's memory is kept for them."""
     script("stages.py", "import os, sys, torch\nrank = int(os.environ['RANK'])\n"
@@ -213,7 +221,7 @@ def test_advise():
     refused.check(len(refused.err.strip().splitlines()) == 1, "one line of error")
 
 
-# holds: harness/fit/README.md, Capacity
+# night: trains the steps of three recordings; outside_test holds the capacities by day
 def test_hardware():
     """Three training steps that others recorded on a GPU: each fits a GPU with the bytes that theirs had reserved, and not one with less."""
     measured = Path(__file__).resolve().parents[2] / "reports" / "measured"

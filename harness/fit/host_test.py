@@ -27,6 +27,7 @@ def test_a_limit_of_the_host():
     assert limited.returncode == 3 and "the host refuses" in limited.stderr and "out of memory" not in limited.stderr, limited
 
 
+# night: waits for a run that is killed; fit_host_a_limit_of_the_host holds by day that the host's ends are not kept
 def test_a_run_that_is_killed():
     """A run that a signal ended is not known, is named, and is not kept; the search goes on around it, and the same command tries it again."""
     script("waits.py", WAITS)
@@ -50,6 +51,7 @@ def test_a_run_that_is_killed():
     result.check("1 run here" in result.out or "2 runs here" in result.out, "it was not kept")
 
 
+# holds: harness/fit/README.md, What is kept
 def test_an_answer_to_another_question():
     """A file of the cache with another capacity, GPU or value, or that is none, is not taken: the value runs again."""
     script("cached.py", TRAIN)

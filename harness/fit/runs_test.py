@@ -69,7 +69,7 @@ sys.exit(int(sys.argv[2]))
 """
 
 
-# holds: harness/fit/README.md, Torch is imported once
+# night: nine programs, each as a copy and by itself; python_outcomes holds the ends of copies by day
 def test_server():
     """A copy of a process that had imported torch does what a process of its own does: events, peaks, output, exit code, signals; where it cannot, it is none."""
     script("train.py", TRAIN)
@@ -132,7 +132,7 @@ def test_server():
             pytest.fail("the program goes on after its command has ended")
 
 
-# holds: harness/fit/README.md, What is kept
+# night: searches again after each change; fit_host_an_answer_to_another_question holds by day what is taken from the cache
 def test_kept():
     """Results are kept by command and inputs; an interrupted search goes on."""
     train = script("train.py", TRAIN)

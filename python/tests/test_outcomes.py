@@ -51,6 +51,7 @@ def outcomes(tmp_path_factory):
     ("test_no_ranks", "error", r"tidemark.ranks: 0 is not a whole number from 1 to 1024"), ("test_skipped", "skipped", "not here"),
 ])
 # holds: python/README.md, Where a test runs
+# holds: harness/fit/README.md, Torch is imported once
 def test_outcome(outcomes, test, outcome, line):
     assert outcomes[test][0] == outcome and re.search(line, outcomes[test][1] or ""), outcomes[test]
 
