@@ -163,7 +163,7 @@ def on_h100(environment, *words):
     assert done.returncode == 0, f"{words}: exit {done.returncode}: {done.stdout[-1500:]}{done.stderr.strip()[-500:]}"
 
 
-# night: two ranks of a recorded program; measured_step has one rank by day
+# night: two ranks of a recorded program; measured_replay has the recordings of one rank by day
 def test_ranks(tmp_path):
     """two_ranks.py, run by tidemark exec, has the figures of printed/two_ranks.json to the byte."""
     on_h100(platform(), "--devices", 2, "--mode", "shapes", "--", sys.executable, FOLDER / "two_ranks.py", tmp_path / "made")
@@ -183,7 +183,7 @@ def test_ranks(tmp_path):
 LATE = ("--schedule", "lagging")
 
 
-# night: trains with the programs of all recordings; measured_step has two of them by day
+# night: trains with the programs of all recordings; measured_replay has recordings by day, without their programs
 def test_programs(tmp_path):
     """record.py, run by tidemark exec, makes the events and peaks of the recordings in h100-80g, of one GPU and of two ranks with NCCL."""
     on_h100(platform(), *LATE, "--", sys.executable, FOLDER / "record.py", "--out", tmp_path, "--jobs", 2, *PROGRAMS)
@@ -201,7 +201,7 @@ def test_programs(tmp_path):
     print(f"{events} events of {len(PROGRAMS)} programs")
 
 
-# holds: reports/measured/README.md, Memory outside the allocator
+# night: asks seven libraries for thousands of workspaces; exec_linalg_asked holds one of them by day
 def test_libraries(tmp_path):
     """asked.py on the platform: of each library, as many calls ask for the same bytes as on the GPU of h100-80g/asked.jsonl.xz as are known to."""
     environment = platform()
@@ -237,7 +237,7 @@ def distances(segments, size):
     return sorted((one["address"] - lowest, one[size]) for one in segments)
 
 
-# holds: reports/measured/README.md, Recorded by tidemark on an H100
+# night: trains the recorded steps under four rules for addresses; measured_replay replays their events by day
 def test_step(tmp_path):
     """The programs step.py and from_zero.py, run on the platform, make the events of the recordings, each in its place."""
     recordings = [one for one in RECORDINGS if one.name.split("_")[0] in PLACED]

@@ -117,6 +117,7 @@ for row in map(json.loads, open(sys.argv[1])):
 """
 
 
+# holds: reports/measured/README.md, Recorded by tidemark on an H100
 def test_asked():
     """Products of the sizes that were recorded ask for the same bytes in the same order."""
     measured = HERE.parents[2] / "reports" / "measured"
