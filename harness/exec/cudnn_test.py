@@ -81,8 +81,7 @@ WORKSPACE = ("w, x = torch.randn(64, 64, 3, 3, device='cuda', dtype={type}), tor
              "print(torch.cuda.memory_stats()['requested_bytes.all.allocated'] - before - y.numel() * y.element_size())")
 
 
-# holds: harness/virtual/README.md, cuDNN
-# holds: harness/virtual/cudnn/
+# night: nine programs for figures that new recordings alone change; exec_cudnn_refused and exec_cudnn_peaks hold cuDNN by day
 def test_workspaces():
     """Bytes that the convolution takes beside its result."""
     def workspace(gpu, type="torch.float32", format="torch.contiguous_format", first=""):
@@ -133,6 +132,8 @@ for step in range(3):
     result.check(peaks["known"] == peaks["math"], str(peaks))
 
 
+# holds: harness/virtual/README.md, cuDNN
+# holds: harness/virtual/cudnn/
 def test_refused():
     """Turing has no bf16 in cuDNN: PyTorch takes its own kernels. What is not modelled is refused by name."""
     result = python("x = torch.ones(1, 8, 8, 8, device='cuda', dtype=torch.bfloat16)\ntorch.nn.functional.conv2d(x, x)", "--gpu", "t4-16g").ends(0)

@@ -98,6 +98,7 @@ def test_torchrun():
     check_training(Said("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", free_port(), *TRAINING))
 
 
+# night: one more way to start two ranks; exec_fork and exec_torchrun have two by day
 def test_spawn():
     check_training(Said("--devices", 2, "--", sys.executable, *TRAINING, "spawn", free_port()))
 
@@ -108,8 +109,7 @@ def test_fork():
 
 # holds: harness/exec/README.md, One rank of many
 def test_absent():
-    shard = [sys.executable, HERE / "shard.py"]
-    reports = {}
+    shard, reports = [sys.executable, HERE / "shard.py"], {}
     for name, flags in {"present": ["--ranks", 2], "absent": ["--as-rank", "0,1", "--of", 2]}.items():
         Said(*flags, "--out", FOLDER / name, "--", *shard).ends(0)
         reports[name] = [[{**one, "device": 0} for one in rank["devices"]] for rank in json.loads((FOLDER / name).read_text())["trials"][0]["program"]["ranks"]]
@@ -223,6 +223,7 @@ print(kept_of is x, on_host.numel(), on_host.is_pinned())
     result.check(result.out == "True 1048576 True\n", "a place on the host, without values")
 
 
+# night: six programs of one rank of eight; exec_absent holds such ranks by day
 def test_asks_absent():
     begin = "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
     python(begin + "dist.recv_object_list([None], src=6)", "--as-rank", 1, "--of", 8).ends(
@@ -312,8 +313,7 @@ def other_torch(name, version):
     for entry in real.iterdir():
         (folder / entry.name).symlink_to(entry)
     (folder / "version.py").unlink()
-    text = (real / "version.py").read_text()
-    (folder / "version.py").write_text(text + f"\n__version__ = {version!r}\n")
+    (folder / "version.py").write_text((real / "version.py").read_text() + f"\n__version__ = {version!r}\n")
     return f"{folder.parent}:{SITE}"
 
 

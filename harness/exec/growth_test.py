@@ -155,7 +155,7 @@ train()
         result.ends(0, "grows by 1 MiB a step", "; held by " + holder)
 
 
-# night: two ranks of DDP; exec_holders has what holds memory by day
+# night: two ranks of DDP; exec_growth_arrays has what holds memory by day
 def test_works():
     """A hook of DDP starts works without a wait. PyTorch's watchdog lets go of what they hold, and does not look in the few milliseconds of this program."""
     result = python("""

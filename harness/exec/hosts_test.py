@@ -58,7 +58,7 @@ def peaks(*names):
     return by_rank
 
 
-# night: a second host differs from a second process in what exec_hosts_interface holds by day
+# night: a second host differs from a second process in what nccl_network_test holds by day
 def test_torchrun(two):
     """Peaks, losses and parameters are those of one host, to the byte and to the bit."""
     alone = hosts.ends([torchrun(two[0], 1, 4, 0, "one", HERE / "shard.py")])
@@ -107,7 +107,7 @@ def test_firewall(two):
         check(both[0].returncode == 1 and text in both[0].err, f"no {text!r} on the first host", both)
 
 
-# holds: harness/exec/README.md, Several hosts
+# night: waits for processes in two network namespaces; nccl_network_test has hosts that do not answer and other versions by day
 def test_interface(two):
     """An interface that is not there is one line on both hosts, whichever of them lacks it; within a host it does no harm."""
     lacks = " has no network interface that its NCCL_SOCKET_IFNAME or NCCL_SOCKET_FAMILY permits"

@@ -104,6 +104,7 @@ def test_mpirun():
     launch(["mpirun", "-n", "2"], FOLDER / "job")
 
 
+# night: repeats exec_job_mpirun under another launcher
 def test_mpich():
     if not shutil.which("mpiexec.mpich"):
         lacks("mpiexec.mpich (package mpich)")

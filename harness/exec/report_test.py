@@ -8,6 +8,7 @@ import sys
 from testing.said import FOLDER, HERE, MIB, TIDEMARK, Said, python
 
 
+# night: a dozen programs; exec_batch compares two by day, and compare_test holds the verdicts
 def test_compare():
     base, other, half = FOLDER / "base.json", FOLDER / "other.json", FOLDER / "half.json"
     allocate = "a = torch.empty({} << 20, dtype=torch.uint8, device='cuda')"
@@ -140,6 +141,7 @@ torch.empty(200 << 20, dtype=torch.uint8, device='cuda')
         python("", "--capacity", flag).refuses(f"--capacity {flag}", "below 1 MiB with its unit")
 
 
+# night: five programs with their pages; exec_growth_every, exec_batch and exec_lacks answer these questions by day
 def test_answers():
     """The page answers three questions: what grows, what a larger batch costs, and where memory ran out. Without an optimizer backwards are steps."""
     evaluate = """
@@ -173,6 +175,7 @@ main()
     first.check("nothing was alive" in page and 'id="memory"' not in page, "no empty picture")
 
 
+# night: many programs that leak in ways of their own; exec_growth_arrays and exec_growth_every name what holds memory by day
 def test_holders():
     """What holds the memory that grows: a variable, a list, an attribute of a module, a cycle that waits for the collector; of the rank that grows
     most, and without torch.optim. Hooks of saved tensors are not called."""

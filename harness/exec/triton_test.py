@@ -44,7 +44,7 @@ def program(text, *flags):
     return Said(*flags, "--", sys.executable, FOLDER / "kernel.py", path=f"{SITE}:{TRITON}", TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp(dir=FOLDER))
 
 
-# night: compiles and compares 45 kernels; exec_triton_known compiles some by day
+# night: compiles and compares 45 kernels; exec_kernels reads some by day
 def test_numbers():
     """Every kernel as PyTorch in double precision, within the roundings of its type."""
     result = Said("--mode", "math", "--", sys.executable, HERE / "triton_numbers.py", path=f"{SITE}:{TRITON}", most=600).ends(0)
@@ -68,6 +68,7 @@ for _ in range(3):
     math.check(peaks[0] == peaks[1], str(peaks))
 
 
+# night: compiles kernels by Triton and by Inductor; exec_kernels holds by day which arguments a kernel writes
 def test_known():
     """Mode known: what a kernel may only read stays known, what it writes is not, also where Inductor launches it."""
     result = program("""

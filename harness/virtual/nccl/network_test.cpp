@@ -85,6 +85,7 @@ std::string loss_of(Network& network, int process, double seconds) {
 const Header header{.comm = {1, 2}, .kind = Kind::message, .bytes = 3};
 const Payload payload = Payload::copy_of("abc", 3);
 
+// holds: harness/exec/README.md, Several hosts
 TEST(Network, ProcessesOfTwoHostsMeetOverTcp) {
   Host a("a"), b("b"), c("c");
   EXPECT_NE(a.network.address().port, 0);
