@@ -148,6 +148,7 @@ def test_repetitions_leave_the_same_record():
     assert repetitions == 2 * 3  # two comparisons in each of three schedules
 
 
+# night: repeats the shapes of a rank of 64; test_repetitions_leave_the_same_record holds repetitions by day
 def test_repetitions_poll_the_same_events():
     """Freed blocks wait for several streams there. The allocator polls them in an order that follows from their numbers, and autograd's thread
     polls before it enqueues anything."""

@@ -59,6 +59,7 @@ def test_nothing_virtual_is_linked():
     assert "libcudart.so.13" in needed and "libtidemark_" not in needed, "on a GPU nothing of the virtual device may be loaded"
 
 
+# night: runs of a scenario on four GPUs; attention_test of the operators holds their kernels by day
 def test_attention():
     """Attention's kernels are the device's: their tiles in single precision, and flash attention."""
     attention = ("run", "tp_buffer_reuse", "--device", "virtual", *RUN[2:], "--schedule", "instant", "--gpu")

@@ -74,6 +74,7 @@ def shared_report(width):
     return json.dumps(report)
 
 
+# night: expands large files in every command; readers_test holds the limits of memory and time by day, hostile_long_texts a command's
 def test_bombs(folder, drawn):
     """What is small and would be large: sharing in a pickle and in a report, a stack on a stack, gzip of numbers."""
     pathlib.Path("memo.pickle").write_bytes(memo_bomb(drawn.randint(60_000, 95_000), drawn.randint(90, 390)))

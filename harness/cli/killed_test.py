@@ -58,7 +58,7 @@ def counts(folder):
                                       if not verdict["name"].startswith("bracket/")) for trial in read(folder)["trials"] if not trial.get("not_run")}
 
 
-# night: ends runs at random moments; unfinished_test has one of each kind by day
+# night: ends runs at random moments; not_run_test and fault_test end runs by day
 def test_ends():
     """The report has exactly the trials that were finished, however and whenever a run ends."""
     begun = time.monotonic()

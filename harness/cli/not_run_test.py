@@ -22,6 +22,7 @@ def report_of(folder):
     return read(folder, details=True)
 
 
+# holds: harness/README.md, A run that does not reach its end
 def test_killed():
     good = run(*PLAN, *WORDS, "--out", "good")
     assert good.returncode == 0, f"the same run without a fault passes: {good.stderr}"
@@ -56,6 +57,7 @@ def test_killed():
     assert again.returncode == 0, f"the report can be rendered again: {again.stderr}"
 
 
+# night: one more run that is ended; not_run's test_killed and fault_test end some by day
 def test_exit():
     """A rank that leaves without a word, before anything has run."""
     gone = run(PLAN[0], *WORDS, "--out", "gone", TIDEMARK_FAULT=f"rank={KILLED} do=exit")

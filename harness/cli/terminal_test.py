@@ -31,6 +31,7 @@ def has_escapes(*words, launcher=(), terminal=False, **more):
     return ESCAPE in seen
 
 
+# night: eight runs under two launchers; test_a_terminal_has_colours and test_exec_has_the_same_colours hold colours by day
 def test_a_launchers_output_is_a_file():
     for launcher in ((), ("mpirun", "-n", "2")):
         assert not has_escapes(*RUN, launcher=launcher), launcher

@@ -98,7 +98,6 @@ def test_an_interrupted_run_reports_what_is_done():
     assert "the ranks ended early (interrupted)" in Path("a", "report.json").read_text()
 
 
-# holds: harness/README.md, A run that does not reach its end
 def test_a_terminated_run_leaves_no_process(folder):
     """A terminal that is closed sends SIGHUP, and SIGKILL leaves the launching process no time."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL):
