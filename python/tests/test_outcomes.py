@@ -72,6 +72,7 @@ def mistakes(tmp_path_factory):
     ("test_huge_power", "error", r"has a number of more than 127 bits"), ("test_partner_leaves", "error", r"rank 1: the process ended before the test had"),
     ("test_ends_pytest", "error", r"the test has ended pytest: Exit: enough"), ("test_fails_in_a_fork", "failure", r"in the copy"),
 ])
+# night: one more pytest of mistakes; test_outcome has some of each kind by day
 def test_mistake(mistakes, test, outcome, line):
     assert mistakes[test][0] == outcome and re.search(line, mistakes[test][1] or ""), mistakes[test]
 

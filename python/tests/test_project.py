@@ -48,6 +48,7 @@ def test_pytest(project):
     ('[tool.tidemark]\nmode = "fast"\n', "fast"), ('[tool.tidemark]\ntimeout = "60"\n', "timeout"), ("[tool]\ntidemark = 1\n", "must be a table"),
     ('[tool.tidemark]\nschedule = ["instant"]\n', "schedule"), ('[tool.tidemark]\ngpu = "abacus"\n', "abacus"),
 ])
+# night: a program and a pytest for each mistake; test_command and test_pytest read settings by day
 def test_mistakes(tmp_path, text, message):
     (tmp_path / "pyproject.toml").write_text(text)
     code, _, error = command(tmp_path)
