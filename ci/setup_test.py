@@ -79,6 +79,7 @@ def test_pins():
         assert pins_of == 8, f"{name} is pinned for 3.11 to 3.14, of both processors: {pins_of}"
 
 
+# night: downloads of a stand-in for pip; ./ci/test sets up by day
 def test_cuda(work, setup):
     deps = work / "deps"
     libraries = lambda: {path.name for path in deps.glob("nvidia/*/lib/*")}
@@ -111,6 +112,7 @@ def torch(work):
     return torch
 
 
+# night: sets up beside each of several torchs; ./ci/test sets up by day
 def test_beside_an_installed_torch(work, setup, torch):
     """NVIDIA's libraries beside it do; where one of them is not there, all are brought."""
     (work / "ci" / "cuda_wheels.txt").write_text("nvidia-other==1 --hash=sha256:0\n")
@@ -130,6 +132,7 @@ def test_beside_an_installed_torch(work, setup, torch):
     assert setup(TIDEMARK_TORCH=str(work / "link")) == (0, "", []), "also through a link"
 
 
+# night: sets up beside another torch; ./ci/test sets up by day
 def test_another_torch(setup, torch):
     own = f"{version('torch')}+cu{''.join(version('nvidia-cuda-runtime').split('.')[:2])}"
     for other in (own.split("+")[0], own + "1", own.replace(".", "x")):
@@ -141,6 +144,7 @@ def test_another_torch(setup, torch):
     assert code == 3 and called == ["nvidia-cuda-runtime"], f"torch {own} is taken, and the headers are brought: {code} {output} {called}"
 
 
+# night: sets up with packages that a machine may have or lack; ./ci/test sets up by day
 def test_packages(work):
     """Of clang-19|...|clang-16 the first that is there: none is installed where a later one is."""
     for name, text in (("dpkg-query", 'case " $HAS " in *" ${@: -1} "*) echo install ok installed ;; esac'), ("apt-cache", 'case " $KNOWS " in *" ${@: -1} "*) ;; *) exit 100 ;; esac'),
