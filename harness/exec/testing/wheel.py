@@ -27,6 +27,8 @@ def run(function):
     except Absent as error:
         return f"absent: {error}", 0
     except Exception as error:
+        if "no kernel image is available" in str(error):
+            return "absent: this wheel has no code for this GPU", 0
         last = traceback.extract_tb(error.__traceback__)[-1]
         refused = "not supported" in str(error) or "no numbers" in str(error)
         return f"{'refused' if refused else 'failed'}: {type(error).__name__} in {os.path.basename(last.filename)}:{last.lineno}: {str(error) or last.line}".split("\n")[0], 7 if refused else 1

@@ -125,11 +125,19 @@ def mesh(*names):
     return init_device_mesh("cuda", (int(os.environ["WORLD_SIZE"]),), mesh_dim_names=names or ("ranks",))
 
 
+def tensors():
+    """The module of DTensor."""
+    import torch.distributed.tensor as module
+    if hasattr(module, "Shard"):
+        return module
+    import torch.distributed._tensor as module  # before 2.5
+    return module
+
+
 @check("ranks", "absent")
 def device_mesh():
-    from torch.distributed.tensor import Shard, distribute_tensor
     whole = torch.arange(16.0).reshape(4, 4)
-    part = distribute_tensor(whole.cuda(), mesh(), [Shard(0)])
+    part = tensors().distribute_tensor(whole.cuda(), mesh(), [tensors().Shard(0)])
     assert part.to_local().shape == (4 // dist.get_world_size(), 4)
     full = part.full_tensor()
     if Mode.group == "ranks":
@@ -148,8 +156,8 @@ def tensor_parallel():
 
 @check("ranks", "absent")
 def sequence_parallel():
-    from torch.distributed.tensor import Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
+    Shard = tensors().Shard
     net = torch.nn.Sequential(torch.nn.LayerNorm(24), torch.nn.Linear(24, 40), torch.nn.Linear(40, 24)).cuda()
     plan = {"0": SequenceParallel(), "1": ColwiseParallel(input_layouts=Shard(1)), "2": RowwiseParallel(output_layouts=Shard(1))}
     out = parallelize_module(net, mesh("tp"), plan)(torch.randn(2, 8, 24, device="cuda"))
