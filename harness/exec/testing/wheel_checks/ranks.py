@@ -176,26 +176,6 @@ def context_parallel():
 
 
 @check("ranks")
-def pipeline():
-    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
-    rank, size = dist.get_rank(), dist.get_world_size()
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(24, 24) for _ in range(size)]
-    stage = PipelineStage(layers[rank].cuda(), rank, size, torch.device("cuda", torch.cuda.current_device()), input_args=(torch.randn(4, 24, device="cuda"),))
-    schedule, losses = ScheduleGPipe(stage, 2, loss_fn=lambda y, target: (y - target).square().mean()), []
-    x, target = batch(0, 0), torch.zeros(8, 24)
-    for _ in range(2):
-        if rank == 0:
-            schedule.step(x.cuda())
-        elif rank == size - 1:
-            schedule.step(target=target.cuda(), losses=losses)
-        else:
-            schedule.step()
-    if rank == size - 1:
-        close(torch.stack(losses[:2]).mean(), torch.nn.Sequential(*layers).cpu()(x).square().mean(), 4)
-
-
-@check("ranks")
 def checkpoints():
     """Distributed checkpoints of sharded parameters, written and read."""
     from torch.distributed import checkpoint
@@ -221,3 +201,24 @@ def remote_calls():
     rpc.init_rpc(f"worker{rank}", rank=rank, world_size=size, rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=f"file://{place[0]}"))
     assert torch.equal(rpc.rpc_sync(f"worker{(rank + 1) % size}", torch.add, args=(torch.ones(2), rank)), torch.ones(2) + rank)
     rpc.shutdown()
+
+
+# The last one: where a message of it fails, so does all that comes after.
+@check("ranks")
+def pipeline():
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(24, 24) for _ in range(size)]
+    stage = PipelineStage(layers[rank].cuda(), rank, size, torch.device("cuda", torch.cuda.current_device()), input_args=(torch.randn(4, 24, device="cuda"),))
+    schedule, losses = ScheduleGPipe(stage, 2, loss_fn=lambda y, target: (y - target).square().mean()), []
+    x, target = batch(0, 0), torch.zeros(8, 24)
+    for _ in range(2):
+        if rank == 0:
+            schedule.step(x.cuda())
+        elif rank == size - 1:
+            schedule.step(target=target.cuda(), losses=losses)
+        else:
+            schedule.step()
+    if rank == size - 1:
+        close(torch.stack(losses[:2]).mean(), torch.nn.Sequential(*layers).cpu()(x).square().mean(), 4)
