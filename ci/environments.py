@@ -74,10 +74,10 @@ def cuda_headers(python, pip):
 
 
 def compiled_parts(python, pip):
-    """Triton, as this torch asks for it, and the 8-bit optimizers of bitsandbytes."""
+    """Triton, as this torch asks for it (before 3.3 it imports setuptools), and the 8-bit optimizers of bitsandbytes (which import packaging)."""
     metadata = next(python.parent.parent.glob("lib/python*/site-packages/torch-*.dist-info")) / "METADATA"
     triton = next((re.match(r"Requires-Dist: (triton)\s*\(?([^;)]*)", line) for line in metadata.read_text().splitlines() if line.startswith("Requires-Dist: triton")), None)
-    for package in [triton[1] + triton[2].strip()] if triton else [], ["bitsandbytes"]:
+    for package in [triton[1] + triton[2].strip()] if triton else [], ["setuptools", "packaging", "bitsandbytes"]:
         if package:
             run(*pip, "--no-deps", *package)
 
