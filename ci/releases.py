@@ -7,7 +7,7 @@ from environments import ROOT
 
 OUTCOMES = ROOT / "harness" / "exec" / "python" / "tidemark_releases.json"
 sys.path.append(str(OUTCOMES.parent))
-from tidemark_releases import minor, span  # noqa: E402
+from tidemark_releases import minor, numbers, span  # noqa: E402
 
 GUIDE = ROOT / "harness" / "exec" / "README.md"
 BEGIN, END = "<!-- ci/wheels --documents writes this table -->\n", "<!-- end of the table -->\n"
@@ -16,7 +16,7 @@ SPAN = re.compile(r"(?<=your torch \()[^)]*(?=\))")  # in README.md
 
 def table(outcomes):
     """A row for each check that did not pass in every release, and one of all others."""
-    releases = sorted(outcomes, key=lambda release: tuple(map(int, release.split("."))))
+    releases = sorted(outcomes, key=numbers)
     checks = sorted({check for release in releases for check in outcomes[release]["checks"]})
     lines = ["| check | " + " | ".join(map(minor, releases)) + " |", "|---|" + "---|" * len(releases)]
     same, reasons = 0, []
