@@ -47,6 +47,7 @@ Element element_of(cudaDataType type);
 device::Number rate_of(cudaDataType type, int math_mode, int compute);
 
 inline constexpr cudaDataType S = CUDA_R_32F, D = CUDA_R_64F, C = CUDA_C_32F, Z = CUDA_C_64F;
+inline double d(int n) { return n; }
 
 using device::refused;
 

@@ -5,7 +5,6 @@
 using namespace tidemark::blas;
 
 namespace {
-double d(int n) { return n; }
 constexpr int left = 0;
 int order(int side, int m, int n) { return side == left ? m : n; }
 

@@ -9,7 +9,6 @@
 using namespace tidemark::blas;
 
 namespace {
-double d(int n) { return n; }
 double square(int n) { return d(n) * d(n); }
 
 // A scalar result: the device's when the pointer mode says so; on the host there is no value to

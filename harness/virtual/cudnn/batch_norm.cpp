@@ -12,8 +12,8 @@ Status no_memory(std::size_t* size) {
 }
 
 // Reads the input twice, for the statistics and for the result, and writes the result once.
-Status norm(const Handle* handle, const char* name, const Shape* x, const Shape* scale,
-            double passes, double epsilon) {
+Status run_norm(const Handle* handle, const char* name, const Shape* x, const Shape* scale,
+                double passes, double epsilon) {
   if (!made(x) || !made(scale))
     return fail(null_pointer, "a tensor of batch norm is null or none of cuDNN's");
   if (epsilon < 0) return fail(bad_param, "epsilon of batch norm is below 0");
@@ -52,7 +52,7 @@ CUDNN int cudnnBatchNormalizationForwardTrainingEx(const Handle* handle, int, in
                                                    double, void*, void*, double epsilon, void*,
                                                    void*, const void*, void*, std::size_t, void*,
                                                    std::size_t) {
-  return norm(handle, "cudnn batch norm", x, scale, 3, epsilon);
+  return run_norm(handle, "cudnn batch norm", x, scale, 3, epsilon);
 }
 CUDNN int cudnnBatchNormalizationBackwardEx(const Handle* handle, int, int, const void*,
                                             const void*, const void*, const void*, const Shape* x,
@@ -61,12 +61,12 @@ CUDNN int cudnnBatchNormalizationBackwardEx(const Handle* handle, int, int, cons
                                             const Shape* scale, const void*, const void*, void*,
                                             void*, double epsilon, const void*, const void*,
                                             const void*, void*, std::size_t, void*, std::size_t) {
-  return norm(handle, "cudnn batch norm backward", x, scale, 5, epsilon);
+  return run_norm(handle, "cudnn batch norm backward", x, scale, 5, epsilon);
 }
 CUDNN int cudnnBatchNormalizationForwardInference(const Handle* handle, int, const void*,
                                                   const void*, const Shape* x, const void*,
                                                   const Shape*, void*, const Shape* scale,
                                                   const void*, const void*, const void*,
                                                   const void*, double epsilon) {
-  return norm(handle, "cudnn batch norm inference", x, scale, 2, epsilon);
+  return run_norm(handle, "cudnn batch norm inference", x, scale, 2, epsilon);
 }

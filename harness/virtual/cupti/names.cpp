@@ -13,7 +13,7 @@ struct Function {
 
 // In the order of the names. Where a release of CUDA gave a function a second number, it is that of
 // the first, which all releases know.
-constexpr Function kRuntime[] = {
+constexpr Function kRuntimeFunctions[] = {
     {"cudaDeviceCanAccessPeer", 154},
     {"cudaDeviceDisablePeerAccess", 156},
     {"cudaDeviceEnablePeerAccess", 155},
@@ -145,7 +145,7 @@ constexpr Function kRuntime[] = {
     {"cudaStreamWaitEvent", 147},
     {"cudaThreadExchangeStreamCaptureMode", 327},
 };
-constexpr Function kDriver[] = {
+constexpr Function kDriverFunctions[] = {
     {"cuCtxSynchronize", 17},
     {"cuEventRecord", 119},
     {"cuEventSynchronize", 121},
@@ -184,8 +184,9 @@ constexpr Function kDriver[] = {
 template <class Found>
 Found search(device::Api api, Found otherwise, auto fits, auto get) {
   const bool runtime = api == device::Api::runtime;
-  const Function* const begin = runtime ? std::begin(kRuntime) : std::begin(kDriver);
-  const Function* const end = runtime ? std::end(kRuntime) : std::end(kDriver);
+  const Function* const begin =
+      runtime ? std::begin(kRuntimeFunctions) : std::begin(kDriverFunctions);
+  const Function* const end = runtime ? std::end(kRuntimeFunctions) : std::end(kDriverFunctions);
   const Function* const function = std::find_if(begin, end, fits);
   return function == end ? otherwise : get(*function);
 }
