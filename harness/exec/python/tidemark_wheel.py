@@ -18,7 +18,7 @@ def built():
     virtual = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(virtual, "python", "built.json"), encoding="utf-8") as file:
         facts = json.load(file)
-    places = {key: os.path.normpath(os.path.join(virtual, facts[key])) for key in ("source", "cuda_include", "json")}
+    places = {key: os.path.normpath(os.path.join(virtual, facts[key])) for key in ("source", "cuda_include")}
     return {**facts, **places, "virtual": virtual}
 
 

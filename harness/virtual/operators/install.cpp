@@ -1,9 +1,9 @@
 // Entering and leaving a mode: which kernel goes before which operator.
 #include <algorithm>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/json_string.h"
 #include "harness/virtual/device/names.h"
 #include "harness/virtual/operators/arrivals.h"
 #include "harness/virtual/operators/device_calls.h"
@@ -49,13 +49,14 @@ class Installation {
 
   std::string mode() const { return mode_; }
   std::string describe() const {
-    auto names = without_numbers_;
-    std::sort(names.begin(), names.end());
-    auto used = used_operators();
-    std::sort(used.begin(), used.end());
-    return nlohmann::json{
-        {"mode", mode_}, {"wrapped", wrapped_}, {"without_numbers", names}, {"used", used}}
-        .dump();
+    const auto list = [](std::vector<std::string> names) {
+      std::sort(names.begin(), names.end());
+      for (std::string& name : names) name = device::json_string(name);
+      return device::json_list(names);
+    };
+    return R"({"mode":)" + device::json_string(mode_) + R"(,"wrapped":)" +
+           std::to_string(wrapped_) + R"(,"without_numbers":)" + list(without_numbers_) +
+           R"(,"used":)" + list(used_operators()) + '}';
   }
 
  private:
@@ -198,24 +199,24 @@ class Installation {
 
 // Never destroyed: the dispatcher may go first.
 Installation& installation() { return device::immortal<Installation>(); }
-thread_local std::string last_error;
+thread_local std::string layer_error;
 
 }  // namespace
 }  // namespace tidemark::operators
 
 using tidemark::operators::installation;
-using tidemark::operators::last_error;
+using tidemark::operators::layer_error;
 #define EXPORTED extern "C" [[gnu::visibility("default")]]
 
 EXPORTED int tidemark_layer_install(const char* mode) {
   try {
-    last_error = installation().enter(mode ? mode : "");
+    layer_error = installation().enter(mode ? mode : "");
   } catch (const std::exception& error) {
-    last_error = error.what();
+    layer_error = error.what();
   }
-  return last_error.empty() ? 0 : -1;
+  return layer_error.empty() ? 0 : -1;
 }
-EXPORTED const char* tidemark_layer_error() { return last_error.c_str(); }
+EXPORTED const char* tidemark_layer_error() { return layer_error.c_str(); }
 EXPORTED const char* tidemark_layer_mode() {
   thread_local std::string mode;
   mode = installation().mode();

@@ -15,7 +15,7 @@ namespace tidemark::operators {
 namespace {
 
 // _async_input_mm(a, b, a_chunk_signals, a_chunk_pivot): the pivot is the chunk that comes first.
-void product(HostCall& call) { give(call, at::mm(tensor_at(call, 0), tensor_at(call, 1))); }
+void mm_of_chunk(HostCall& call) { give(call, at::mm(tensor_at(call, 0), tensor_at(call, 1))); }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Kernel signalled_matmul_kernel(const c10::OperatorHandle& op, Original original)
       call.run(original);
       bracket.bytes += signature.result_bytes(call.last(signature.returns));
     }
-    Recorded::await(std::make_unique<Recorded>(call.op, signature, product, arguments,
+    Recorded::await(std::make_unique<Recorded>(call.op, signature, mm_of_chunk, arguments,
                                                call.values(signature.returns), std::nullopt),
                     arguments[2].toTensor());
   });

@@ -14,12 +14,12 @@
 #include <map>
 #include <mutex>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/json_string.h"
 #include "harness/virtual/device/names.h"
 #include "harness/virtual/device/new_file.h"
 #include "harness/virtual/device/symbol.h"
@@ -28,7 +28,6 @@
 namespace tidemark::recorder {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Text = std::size_t(char*, std::size_t);
 
 constexpr auto kInterval = std::chrono::milliseconds(500);
@@ -59,24 +58,21 @@ Function* look(const char* name) {
 
 /// List that a function of the platform writes as JSON; empty where the process has not that
 /// library.
-Json list_of(const char* name) {
+std::string list_of(const char* name) {
   Text* const function = look<Text>(name);
-  if (function == nullptr) return Json::array();
-  Json all = Json::parse(device::text_of(function), nullptr, false);
-  return all.is_array() ? all : Json::array();
+  return function == nullptr ? "[]" : device::text_of(function);
 }
 
-Json event(const Answer& answer) {
-  return {{"operation", answer.operation},
-          {"answer", answer.text},
-          {"decides", answer.decides},
-          {"line", answer.line},
-          {"count", answer.count}};
+std::string event(const Answer& answer) {
+  return R"({"operation":)" + device::json_string(answer.operation) + R"(,"answer":)" +
+         device::json_string(answer.text) + R"(,"decides":)" + (answer.decides ? "true" : "false") +
+         R"(,"line":)" + device::json_string(answer.line) + R"(,"count":)" +
+         std::to_string(answer.count) + '}';
 }
 
 /// Adds workspaces with sizes from a model. PyTorch tries all engines of cuDNN if
 /// torch.backends.cudnn.benchmark is on, and the platform does not have them.
-void add_modelled(Json& events) {
+void add_modelled(std::vector<std::string>& events) {
   auto* const modelled = look<std::size_t(const char*)>("tidemark_modelled");
   if (modelled == nullptr) return;
   for (const char* library : {"cuDNN", "cuFFT"}) {
@@ -94,29 +90,26 @@ void add_modelled(Json& events) {
   }
 }
 
-Json events() {
-  Json all = Json::array();
+std::string events() {
+  std::vector<std::string> all;
   {
     const std::lock_guard lock(process_file().counting);
     for (const Answer& answer : process_file().answers) all.push_back(event(answer));
   }
   add_modelled(all);
-  return all;
+  return device::json_list(all);
 }
 
 /// The file as a whole, or as it was: 0, or the system's error.
 int write(const std::string& place, bool ended) {
   auto* const stood_in = look<std::uint64_t()>("tidemark_nccl_stood_in");
-  const Json all = {{"pid", getpid()},
-                    {"rank", nullptr},  // the record has it
-                    {"ended", ended},
-                    {"devices", Json::array()},
-                    {"races", list_of("tidemark_races_read")},
-                    {"collectives", list_of("tidemark_nccl_calls")},
-                    {"events", events()},
-                    {"stood_in", stood_in == nullptr ? 0 : stood_in()}};
+  const std::string text =
+      R"({"pid":)" + std::to_string(getpid()) + R"(,"rank":null)" +  // the record has it
+      R"(,"ended":)" + (ended ? "true" : "false") + R"(,"devices":[])" + R"(,"races":)" +
+      list_of("tidemark_races_read") + R"(,"collectives":)" + list_of("tidemark_nccl_calls") +
+      R"(,"events":)" + events() + R"(,"stood_in":)" +
+      std::to_string(stood_in == nullptr ? 0 : stood_in()) + '}';
   const std::string made = place + ".new";
-  const std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
   const int file = create_file(made.c_str());
   if (file < 0) return errno;
   std::size_t done = 0;
