@@ -25,6 +25,15 @@ function(tidemark_precompiled target headers)
   target_precompile_headers(${target} REUSE_FROM ${headers})
 endfunction()
 
+# For what runs once a command (flags, pages, tables), not once an event: a fifth less to compile, and a fifth slower.
+function(tidemark_inlines_little)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    foreach(target ${ARGN})
+      target_compile_options(${target} PRIVATE "SHELL:-mllvm -inline-threshold=5")
+    endforeach()
+  endif()
+endfunction()
+
 # PyTorch's headers alone take four seconds a file, even precompiled.
 tidemark_headers(torch_headers LIBRARIES libtorch_headers GTest::gmock nlohmann_json::nlohmann_json
                  HEADERS <ATen/ATen.h> <torch/csrc/autograd/custom_function.h> <c10/cuda/CUDACachingAllocator.h> <c10/cuda/CUDAStream.h>
