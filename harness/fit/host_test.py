@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from testing.said import ENVIRONMENT, FOLDER, TIDEMARK, TRAIN, fit, script
+from testing.said import ENVIRONMENT, FOLDER, TIDEMARK, TRAIN, drawn, fit, script
 
 # Batch 3 waits for its end by a signal.
 WAITS = TRAIN.replace("model =", "import pathlib, time\nif batch == 3 and not pathlib.Path('mercy').exists():\n    pathlib.Path('waits').write_text(str(os.getpid()))\n    time.sleep(600)\nmodel =", 1)
@@ -60,7 +60,7 @@ def test_an_answer_to_another_question():
     first = fit(*words).ends(0)
     files = sorted(cache.glob("*.json"))
     assert files
-    for change in (("capacity_bytes", 85899345920), ("gpu", "a100-40g"), ("values", {"batch": "9"}), ("room", None)):
+    for change in drawn((("capacity_bytes", 85899345920), ("gpu", "a100-40g"), ("values", {"batch": "9"}), ("room", None)), 4):
         for file in files:
             kept = json.loads(file.read_text())
             kept[change[0]] = not kept["room"] if change[0] == "room" else change[1]

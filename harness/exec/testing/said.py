@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE))
+sys.path += [str(HERE), str(HERE.parents[1] / "testing")]
 import exec_server  # noqa: E402
+from part import drawn  # noqa: E402, F401
 
 ROOT = HERE.parents[2]
 TIDEMARK = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "exec" / "testing"))
 import said as of_exec  # noqa: E402
-from said import FOLDER, MIB, SITE  # noqa: E402, F401
+from said import FOLDER, MIB, SITE, drawn  # noqa: E402, F401
 
 TIDEMARK = Path(of_exec.TIDEMARK)
 (FOLDER / "tmp").mkdir()
