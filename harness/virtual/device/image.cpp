@@ -49,12 +49,12 @@ bool machine_code_runs(int code, bool one_architecture, int device) {
 
 Image choose_entry(const char* at, int device) {
   const auto head = value_at<Container>(at);
-  const char* const end = at + head.header_bytes + head.bytes;
   Image machine, compiled;
   at += head.header_bytes;
-  while (at + sizeof(Entry) <= end) {
+  for (std::uint64_t left = head.bytes; left >= sizeof(Entry);) {
     const auto entry = value_at<Entry>(at);
     if (entry.header_bytes < sizeof(Entry)) break;  // not a format that is known here
+    if (entry.header_bytes > left || entry.bytes > left - entry.header_bytes) break;
     const int code = static_cast<int>(entry.capability);
     const bool alone = entry.flags & kOneArchitecture;
     if (entry.kind == kElf && machine_code_runs(code, alone, device))
@@ -62,6 +62,7 @@ Image choose_entry(const char* at, int device) {
     if (entry.kind == kPtx && (alone ? code == device : code <= device))
       compiled = std::max(compiled, Image{device, code});
     at += entry.header_bytes + entry.bytes;
+    left -= entry.header_bytes + entry.bytes;
   }
   return machine.binary ? machine : compiled;
 }
@@ -96,6 +97,16 @@ Image choose_image(const void* code, int capability) {
   if (std::strncmp(text, "//", 2) == 0 || std::strncmp(text, ".version", 8) == 0)
     return choose_ptx(text, capability);
   return {capability, capability};
+}
+
+bool is_code_file(std::string_view file) {
+  if (file.size() < sizeof(std::uint32_t)) return false;
+  const auto magic = value_at<std::uint32_t>(file.data());
+  if (magic == kWrapper) return false;
+  if (magic != kContainer) return is_whole(file);
+  if (file.size() < sizeof(Container)) return false;
+  const auto head = value_at<Container>(file.data());
+  return head.header_bytes <= file.size() && head.bytes <= file.size() - head.header_bytes;
 }
 
 }  // namespace tidemark::device

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <string_view>
 
 #pragma GCC visibility push(default)
 namespace tidemark::device {
@@ -21,6 +22,10 @@ struct Image {
 /// (CUDA programming guide, "Binary compatibility" and "PTX compatibility"). Code of another format
 /// runs anywhere.
 Image choose_image(const void* code, int capability);
+
+/// True if a file of code has all parts that it states, so that nothing beyond its end is read.
+/// What nvcc registers in a program is no file, since it holds a pointer.
+bool is_code_file(std::string_view file);
 
 }  // namespace tidemark::device
 #pragma GCC visibility pop

@@ -4,7 +4,10 @@
 
 #include <cuda.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "harness/virtual/device/testing.h"
@@ -116,6 +119,37 @@ TEST(Images, WithoutOneALaunchFailsAndRegistrationDoesNot) {
   cudaGetLastError();
   __cudaUnregisterFatBinary(a);
   __cudaUnregisterFatBinary(b);
+}
+
+// What a damaged file states of itself is not followed beyond its end.
+TEST(Images, AFileHasAllPartsThatItStates) {
+  const auto whole = fat_binary(kWheel);
+  const auto loads = [](const std::vector<char>& code) {
+    const std::string path = testing::TempDir() + "tidemark_image_test";
+    std::ofstream(path, std::ios::binary).write(code.data(), std::ssize(code));
+    CUmodule module = nullptr;
+    const CUresult result = cuModuleLoad(&module, path.c_str());
+    std::remove(path.c_str());
+    return result;
+  };
+  EXPECT_EQ(CUDA_SUCCESS, loads(whole)) << "the profile is h100-80g, 9.0";
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += bytes < 20 ? 1 : 61) {
+    const std::vector<char> cut(whole.begin(), whole.begin() + std::ptrdiff_t(bytes));
+    EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, loads(cut)) << bytes;
+  }
+  for (const std::uint64_t stated :
+       {~std::uint64_t{0}, ~std::uint64_t{63}, std::uint64_t{1} << 40}) {
+    auto far = whole;
+    std::memcpy(far.data() + 16 + 8, &stated, sizeof stated);  // bytes of the first entry's code
+    EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU, loads(far)) << stated;
+    std::memcpy(far.data() + 8, &stated, sizeof stated);  // bytes of all entries
+    EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, loads(far)) << stated;
+  }
+  std::vector<char> wrapper(24);  // of a program: what it holds is a pointer
+  const std::uint32_t magic[] = {0x466243b1, 1};
+  std::memcpy(wrapper.data(), magic, sizeof magic);
+  std::memset(wrapper.data() + 8, 0x41, 8);
+  EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, loads(wrapper));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* path) {
     std::ifstream file(path, std::ios::binary);
     const std::string image{std::istreambuf_iterator<char>(file), {}};
     if (!file) return cudaErrorFileNotFound;
-    return device::is_whole(image) ? load(module, image.c_str()) : cudaErrorInvalidKernelImage;
+    return device::is_code_file(image) ? load(module, image.c_str()) : cudaErrorInvalidKernelImage;
   });
 }
 CUresult cuModuleUnload(CUmodule module) {
