@@ -41,7 +41,7 @@ int tidemark_device_set_profile(const char* name) {
   }
   try {
     e.profile = load_profile(name ? name : "");
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     return fail(e, error.what());
   }
   for (DeviceMemory* memory : e.memory) {

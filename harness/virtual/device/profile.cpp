@@ -36,10 +36,28 @@ std::string choices() {
   return text.empty() ? "none in " + folder().string() : text;
 }
 
+const json& part(const json& of, const char* key) {
+  if (!of.is_object() || !of.contains(key)) throw std::runtime_error(std::string("has no ") + key);
+  return of[key];
+}
+
+std::string text(const json& of, const char* key) {
+  const json& value = part(of, key);
+  if (!value.is_string()) throw std::runtime_error(std::string(key) + " must be a text");
+  return value.get<std::string>();
+}
+
 // Figures are {"value": x, "source": "..."}: the source is for people. The bounds are far from any
 // GPU's: within them sums and quotients of figures are times and sizes that an integer holds.
+double number(const json& group, const char* key) {
+  const json& of = part(group, key);
+  const bool there = of.is_object() && of.contains("value") && of["value"].is_number();
+  if (!there) throw std::runtime_error(std::string(key) + " must have a value that is a number");
+  return of["value"].get<double>();
+}
+
 double figure(const json& group, const char* key) {
-  const double value = group.at(key).at("value").get<double>();
+  const double value = number(group, key);
   if (value != 0 && !(value >= 1e-6 && value <= 1e15)) {
     throw std::runtime_error(std::string(key) + " must be 0 or a number from 1e-6 to 1e15");
   }
@@ -47,7 +65,7 @@ double figure(const json& group, const char* key) {
 }
 
 int whole(const json& group, const char* key) {
-  const double value = group.at(key).at("value").get<double>();
+  const double value = number(group, key);
   if (!(std::abs(value) <= 2e9) || value != std::floor(value)) {
     throw std::runtime_error(std::string(key) + " must be a whole number of at most 2e9");
   }
@@ -64,26 +82,26 @@ std::uint32_t hash_of(const std::string& text) {
 
 Profile parse(const json& j) {
   Profile p;
-  p.figures = hash_of(j.dump());
-  p.name = j.at("name").get<std::string>();
-  p.device = j.at("device").get<std::string>();
-  const json& memory = j.at("memory");
+  p.figures = hash_of(j.dump(-1, ' ', false, json::error_handler_t::replace));
+  p.name = text(j, "name");
+  p.device = text(j, "device");
+  const json& memory = part(j, "memory");
   p.memory_bytes = static_cast<std::size_t>(figure(memory, "bytes"));
-  if (const auto torch = j.find("torch"); torch != j.end()) {
-    p.context_bytes = static_cast<std::int64_t>(figure(*torch, "context_bytes"));
-    p.nccl_bytes = static_cast<std::int64_t>(figure(*torch, "nccl_bytes"));
+  if (j.contains("torch")) {
+    p.context_bytes = static_cast<std::int64_t>(figure(j["torch"], "context_bytes"));
+    p.nccl_bytes = static_cast<std::int64_t>(figure(j["torch"], "nccl_bytes"));
   }
   p.memory_gbps = figure(memory, "gbps");
   p.memory_clock_khz = whole(memory, "clock_khz");
   p.memory_bus_bits = whole(memory, "bus_bits");
 
-  const json& rates = j.at("dense_tflops");
+  const json& rates = part(j, "dense_tflops");
   const char* const kinds[] = {"f64", "f32", "tf32", "f16", "bf16", "f8", "i8"};
   for (std::size_t i = 0; i < std::size(kinds); ++i) p.tflops[i] = figure(rates, kinds[i]);
   p.tflops[static_cast<std::size_t>(Number::other)] =
       p.tflops[static_cast<std::size_t>(Number::f32)];
 
-  const json& links = j.at("links");
+  const json& links = part(j, "links");
   p.links = {figure(links, "nvlink_gbps"), figure(links, "network_gbps"),
              nanoseconds(links, "nvlink_latency_ns"), nanoseconds(links, "network_latency_ns"),
              whole(links, "ranks_per_node")};
@@ -91,7 +109,7 @@ Profile parse(const json& j) {
   p.pcie_gbps = figure(links, "pcie_gbps");
   p.pcie_latency = nanoseconds(links, "pcie_latency_ns");
 
-  const json& host = j.at("host");
+  const json& host = part(j, "host");
   p.launch = nanoseconds(host, "launch_ns");
   p.kernel_latency = nanoseconds(host, "kernel_latency_ns");
   p.poll = nanoseconds(host, "poll_ns");
@@ -99,7 +117,7 @@ Profile parse(const json& j) {
   p.allocate = nanoseconds(host, "allocate_ns");
   p.release = nanoseconds(host, "release_ns");
 
-  const json& chip = j.at("chip");
+  const json& chip = part(j, "chip");
   p.major = whole(chip, "compute_major");
   p.minor = whole(chip, "compute_minor");
   p.multiprocessors = whole(chip, "multiprocessors");
@@ -144,10 +162,12 @@ Profile load_profile(const std::string& name_or_path) {
   if (!in.is_open())
     throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
   try {
-    Profile profile = parse(json::parse(in));
+    const json figures = json::parse(in, nullptr, /*allow_exceptions=*/false);
+    if (figures.is_discarded()) throw std::runtime_error("is not JSON");
+    Profile profile = parse(figures);
     profile.file = path;
     return profile;
-  } catch (const std::exception& e) {
+  } catch (const std::runtime_error& e) {
     throw std::runtime_error("GPU profile " + path.string() + ": " + e.what());
   }
 }
