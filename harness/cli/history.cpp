@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "harness/cli/boundary.h"
 #include "harness/cli/files.h"
 #include "harness/print.h"
 #include "reports/units.h"
@@ -90,8 +91,9 @@ void add_history(CLI::App& app, Act& act) {
 void remember(const std::filesystem::path& folder, const Report& report) {
   try {
     record_run(folder, report, kPatience);
-  } catch (const std::exception& error) {
-    print(stderr, "warning: this run is not in the history: {}\n", one_line(error.what()));
+  } catch (...) {
+    print(stderr, "warning: this run is not in the history: {}\n",
+          one_line(told(std::current_exception(), 3).line));
   }
 }
 

@@ -38,11 +38,17 @@ def spent(*words, **more):
     return running.returncode, out, err, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
-def is_line(text):
-    """One line without what a terminal obeys, which does not have the text of a C++ exception."""
+def a_line(text):
+    """One line without what a terminal obeys."""
     shown = text.decode()  # UTF-8
     assert shown.count("\n") == 1 and shown.endswith("\n"), shown
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown), repr(shown)
+    return shown
+
+
+def is_line(text):
+    """Such a line, which does not have the text of a C++ exception."""
+    shown = a_line(text)
     assert not re.search(r"stoi|stoul|basic_string|bad_alloc|filesystem error|terminate|what\(\)|json\.exception|vector::|map::at", shown), shown
     return shown
 

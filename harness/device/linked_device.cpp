@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "harness/device/settings.h"
 #include "harness/virtual/device/control.h"
@@ -21,6 +22,8 @@ std::string check_linked_settings(const std::string& gpu, const std::string& cap
 }
 
 LinkedGpu linked_gpu() {
+  if (const std::string wrong = tidemark_device_error(); !wrong.empty())
+    throw std::runtime_error(wrong);
   std::string text(tidemark_device_describe(nullptr, 0) + 1, '\0');
   tidemark_device_describe(text.data(), text.size());
   text.pop_back();

@@ -19,6 +19,7 @@ struct LinkedGpu {
   std::string profile, file;
   std::int64_t capacity = 0, context = 0, nccl = 0;
 };
+/// Throws std::runtime_error in one line where there is no virtual device.
 LinkedGpu linked_gpu();
 
 }  // namespace tidemark

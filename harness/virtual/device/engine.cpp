@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "harness/virtual/device/immortal.h"
@@ -91,9 +92,10 @@ Engine::Engine() {
       memory.push_back(new DeviceMemory(d, devices, capacity, placement ? placement : "linux"));
     }
   } catch (const std::exception& e) {
-    error = e.what();
+    const bool memory_ended = dynamic_cast<const std::bad_alloc*>(&e) != nullptr;
+    error = memory_ended ? "the host has no memory left" : e.what();
     devices = 0;
-    std::fprintf(stderr, "tidemark: no virtual device: %s\n", e.what());
+    std::fprintf(stderr, "tidemark: no virtual device: %s\n", error.c_str());
     break_context(cudaErrorInitializationError);
   }
 }
