@@ -71,7 +71,7 @@ class Said:
         if timed_out:
             self.problems.append((missing[0] if missing else 0, timed_out, ""))
         elif (missing or code != 0) and not failed:
-            self.problems.append((missing[0] if missing else 0, reason(cause, self.output, code, folder), ""))
+            self.problems.append((missing[0] if missing else 0, reason(cause, self.output, code), ""))
 
     def verdicts(self) -> list[Verdict]:
         return [one for record in self.records.values() if record for one in record["verdicts"]]
@@ -84,14 +84,22 @@ def read_lines(path: Any) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file if line.endswith("\n")]
 
 
-def reason(cause: dict[str, Any] | None, output: str, code: int, folder: str) -> str:
+def reason(cause: dict[str, Any] | None, output: str, code: int) -> str:
     """Why a test has no result, in a line: the cause that was left, and of a process that failed the last error in the output."""
     if cause and not cause["process"]:
         return str(cause["text"])
-    if not cause and shutil.disk_usage(folder).free < 1 << 20:  # its output is cut, and so is the cause
-        return f"{os.path.dirname(folder)} is full: make room there, or set TMPDIR to another folder"
     errors = [line for line in output.splitlines() if re.match(r"error: |\w*(Error|Exception|Interrupt)\b", line)]
+    if not errors and (full := no_room()):  # the output is cut, and so is the cause
+        return full
     return ": ".join([cause["text"] if cause else f"the process ended with exit code {code} before the test had", *errors[-1:]])
+
+
+def no_room() -> str:
+    """Which of the folders of temporary files is full, in a line; "" where none is."""
+    for place in (tempfile.gettempdir(), os.environ.get("TMPDIR", "")):  # Python takes another one where it cannot write there
+        if os.path.isdir(place) and shutil.disk_usage(place).free < 1 << 20:
+            return f"{place} is full: make room there, or set TMPDIR to another folder"
+    return ""
 
 
 def options_for_child(config: pytest.Config, basetemp: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 stays an ordinary one. In a rank's process the same plugin provides the fixtures."""
 from __future__ import annotations
 
+import errno
 import os
 import time
 import traceback
@@ -85,7 +86,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     except (Misuse, pytest.fail.Exception) as error:  # the latter of another plugin that has interrupted the wait, such as pytest-timeout
         reports = unjudged(item, str(error))
     except Exception as error:
-        reports = unjudged(item, f"tidemark itself failed: {type(error).__name__}: {error}", [("tidemark", traceback.format_exc())])
+        full = launch.no_room() if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        reports = unjudged(item, full) if full else unjudged(item, f"tidemark itself failed: {type(error).__name__}: {error}", [("tidemark", traceback.format_exc())])
     setup = next((one for one in reports if one.when in ("setup", RUN)), None)
     if setup is not None:  # what no phase of the test itself has taken: the start of the processes
         setup.duration = max(setup.duration, time.time() - begun - sum(one.duration for one in reports if one is not setup))
