@@ -207,6 +207,7 @@ class Decoder {
   void devices(Id list) {
     each(list, "device_traces", Type::list, [&](Id events) {
       auto& trace = out_.traces.emplace_back();
+      trace.reserve(tree_.items(events).size());
       each(events, "", Type::dictionary, [&](Id id) {
         const auto what = action_named(text(id, "action", ""));
         if (!what)

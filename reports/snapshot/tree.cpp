@@ -16,8 +16,14 @@ Tree::Id Tree::add(Type type) {
 }
 
 Tree::Id Tree::integer(std::int64_t value, Type type) {
+  Id* const small =
+      type == Type::integer && value >= 0 && value < static_cast<std::int64_t>(small_.size())
+          ? &small_[static_cast<std::size_t>(value)]
+          : nullptr;
+  if (small != nullptr && *small != 0) return *small;
   const Id id = add(type);
   values_[id].integer = value;
+  if (small != nullptr) *small = id;
   return id;
 }
 
@@ -40,6 +46,12 @@ Tree::Id Tree::container(Type type) {
   values_[id].items = static_cast<std::uint32_t>(items_.size());
   items_.emplace_back();
   return id;
+}
+
+void Tree::append(Id container, std::span<const Id> values) {
+  auto& items = items_[values_[container].items];
+  if (items.empty()) items.reserve(values.size());  // most are filled at once
+  items.insert(items.end(), values.begin(), values.end());
 }
 
 std::string_view Tree::keep(std::string text) { return kept_.emplace_back(std::move(text)); }

@@ -2,8 +2,10 @@
 // tables, so that no nesting, sharing or cycle of an untrusted file costs stack or copies.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,13 +31,13 @@ class Tree {
   static constexpr std::size_t kValues = 150'000'000, kContainers = 30'000'000;
 
   Id none() { return add(Type::none); }
-  Id integer(std::int64_t value, Type type = Type::integer);
+  Id integer(std::int64_t value, Type type = Type::integer);  // small ones are one value
   Id real(double value);
   Id text(std::string_view value);  // kept as a view: `keep` what does not outlive the tree
   Id list() { return container(Type::list); }
   Id dictionary() { return container(Type::dictionary); }  // items: key, value, key, value ...
   std::string_view keep(std::string text);
-  void append(Id container, Id value) { items_[values_[container].items].push_back(value); }
+  void append(Id container, std::span<const Id> values);
 
   const Value& operator[](Id id) const { return values_[id]; }
   const std::vector<Id>& items(Id id) const { return items_[values_[id].items]; }
@@ -45,9 +47,11 @@ class Tree {
  private:
   Id add(Type type);
   Id container(Type type);
-  std::vector<Value> values_;
-  std::vector<std::vector<Id>> items_;
-  std::vector<std::string_view> texts_;
+  // What grows is never copied: copies would be most of what a large snapshot takes.
+  std::deque<Value> values_;
+  std::deque<std::vector<Id>> items_;
+  std::deque<std::string_view> texts_;
+  std::array<Id, 256> small_{};  // of integers from 0 on; 0: not there yet
   std::deque<std::string> kept_;
 };
 

@@ -25,7 +25,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& value) override { return put(tree.text(tree.keep(std::move(value)))); }
   bool binary(binary_t&) override { return false; }
   bool key(string_t& value) override {
-    tree.append(open_.back(), tree.text(tree.keep(std::move(value))));
+    append(tree.text(tree.keep(std::move(value))));
     return true;
   }
   bool start_object(std::size_t) override { return begin(tree.dictionary()); }
@@ -41,11 +41,12 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::size_t byte = 0;
 
  private:
+  void append(Id id) { tree.append(open_.back(), std::span(&id, 1)); }
   bool put(Id id) {
     if (open_.empty()) {
       tree.root = id;
     } else {
-      tree.append(open_.back(), id);
+      append(id);
     }
     return true;
   }

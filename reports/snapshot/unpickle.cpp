@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <unordered_map>
 
 #include "harness/record/budget.h"
@@ -112,7 +113,7 @@ class Machine {
     const Id container = stack_.back();
     if (tree_[container].type != type)
       fail(fmt::format("adds to {}, not to {}", name_of(tree_[container].type), name_of(type)));
-    for (Id id : values) tree_.append(container, id);
+    tree_.append(container, values);
   }
   void tuple(const std::vector<Id>& values) {
     push(tree_.list());
@@ -121,12 +122,20 @@ class Machine {
 
   void put(std::uint32_t at) {
     need_value("remembers a value where none is");
-    memo_[at] = stack_.back();
+    if (at > memo_.size()) {
+      later_[at] = stack_.back();
+    } else if (at < memo_.size()) {
+      memo_[at] = stack_.back();
+    } else {  // as every pickle is written
+      memo_.push_back(stack_.back());
+      later_.erase(at);
+    }
   }
   void get(std::uint32_t at) {
-    const auto value = memo_.find(at);
-    if (value == memo_.end()) fail(fmt::format("recalls value {}, which was not remembered", at));
-    push(value->second);
+    if (at < memo_.size()) return push(memo_[at]);
+    const auto later = later_.find(at);
+    if (later == later_.end()) fail(fmt::format("recalls value {}, which was not remembered", at));
+    push(later->second);
   }
 
   void long_integer(std::uint64_t n) {
@@ -223,7 +232,7 @@ class Machine {
       case 'r':
         return put(number<std::uint32_t>());
       case 0x94:
-        return put(static_cast<std::uint32_t>(memo_.size()));
+        return put(static_cast<std::uint32_t>(memo_.size() + later_.size()));
       case 'h':
         return get(byte());
       case 'j':
@@ -253,7 +262,8 @@ class Machine {
   Tree tree_;
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;
-  std::unordered_map<std::uint32_t, Id> memo_;
+  std::deque<Id> memo_;                          // by their numbers from 0 on
+  std::unordered_map<std::uint32_t, Id> later_;  // remembered with a number beyond those
 };
 
 }  // namespace
