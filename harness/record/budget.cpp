@@ -84,9 +84,9 @@ struct Spending {
 
 const char* Overspent::what() const noexcept { return budget_said; }
 
-Budget::Budget() {
+Budget::Budget(int seconds) {
   budget_used = 0, budget_most = kBudgetBytes * (kSlower > 1 ? 4 : 1),
-  budget_seconds = kBudgetSeconds * kSlower;
+  budget_seconds = seconds * kSlower;
   Spending::file.clear();
   say("reading takes too long");
   struct sigaction action {};

@@ -17,11 +17,18 @@ struct Overspent : std::bad_alloc {
   const char* what() const noexcept override;
 };
 
+inline constexpr std::uint64_t kSmallFile = 1 << 20;  // bytes
+inline constexpr std::int64_t kBudgetBytes = 800 << 20;
+inline constexpr int kBudgetSeconds = 9;  // of the processor
+/// Of each byte beyond kSmallFile: the bytes that it may take. The text of a file of gzip is taken
+/// to have 25 times its size, at most.
+inline constexpr std::int64_t kBudgetPerByte = 4, kBudgetPerPacked = 100;
+
 /// From its begin to its end this process spends from one budget: at first kBudgetBytes and
 /// kBudgetSeconds, which the files add to that are larger than kSmallFile. One at a time.
 class Budget {
  public:
-  Budget();
+  explicit Budget(int seconds = kBudgetSeconds);
   ~Budget();
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
@@ -29,13 +36,6 @@ class Budget {
 
 /// Ends the budget that is open: what has been read is worked on, by means that are not ours.
 void end_budget();
-
-inline constexpr std::uint64_t kSmallFile = 1 << 20;  // bytes
-inline constexpr std::int64_t kBudgetBytes = 800 << 20;
-inline constexpr int kBudgetSeconds = 9;  // of the processor
-/// Of each byte beyond kSmallFile: the bytes that it may take. The text of a file of gzip is taken
-/// to have 25 times its size, at most.
-inline constexpr std::int64_t kBudgetPerByte = 4, kBudgetPerPacked = 100;
 
 /// A file of so many bytes is read from here on.
 void spend_on(const std::string& file, std::uint64_t bytes, bool packed);

@@ -17,11 +17,20 @@ void* operator new(std::size_t bytes) {
   return made;
 }
 
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept try {
+  return operator new(bytes);
+} catch (...) {
+  return nullptr;
+}
+
 void operator delete(void* made) noexcept {
   if (made != nullptr) tidemark::give_back(malloc_usable_size(made));
   std::free(made);
 }
 void operator delete(void* made, std::size_t) noexcept { operator delete(made); }
 void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t& none) noexcept {
+  return operator new(bytes, none);
+}
 void operator delete[](void* made) noexcept { operator delete(made); }
 void operator delete[](void* made, std::size_t) noexcept { operator delete(made); }

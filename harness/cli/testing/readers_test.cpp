@@ -16,21 +16,25 @@
 
 #include "harness/cli/boundary.h"
 #include "harness/cli/salvage.h"
+#include "harness/cli/tests.h"
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
 #include "harness/exec/job.h"
 #include "harness/exec/project.h"
 #include "harness/fit/cache.h"
 #include "harness/fit/config_file.h"
+#include "harness/fit/gpus.h"
 #include "harness/record/budget.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/write.h"
 #include "harness/virtual/device/cubin.h"
+#include "harness/virtual/device/image.h"
 #include "reports/compare/compare.h"
 #include "reports/compare/render.h"
 #include "reports/curves/curve.h"
 #include "reports/curves/parity.h"
+#include "reports/events/compare_events.h"
 #include "reports/history/history.h"
 #include "reports/html.h"
 #include "reports/numbers/numbers.h"
@@ -92,9 +96,12 @@ void read_losses(std::string_view bytes) {
   for (const Curve* curve : select(file, "")) parity(*curve, *curve, {});
 }
 
-void read_cubins(std::string_view bytes) {
+// As cuModuleLoad does it.
+void read_code(std::string_view bytes) {
   const std::string code(bytes);
-  if (device::is_whole(code) && device::is_cubin(code.c_str())) device::kernels_of(code.data());
+  if (!device::is_code_file(code)) throw std::runtime_error("no file of code");
+  for (const int capability : {75, 90, 121}) device::choose_image(code.c_str(), capability);
+  device::kernels_of(code.c_str());
 }
 
 void read_profiles(std::string_view bytes) {
@@ -117,6 +124,17 @@ void read_fits(std::string_view bytes) {
   cached_run(scratch() / "cache", "run", {});
 }
 
+void read_recordings(std::string_view bytes) {
+  const auto logs = read_events(as_file(bytes, "recording.json"));
+  compare_events(logs, logs);
+}
+
+void read_tests(std::string_view bytes) {
+  const fs::path folder = as_file(bytes, std::string("tests/") + kTests).parent_path();
+  fs::remove(folder / "report.json");
+  finish_tests(folder);
+}
+
 void read_projects(std::string_view bytes) {
   project_settings(as_file(bytes, "project/pyproject.toml").parent_path());
   words_of_config(scratch() / "project/pyproject.toml");
@@ -125,7 +143,8 @@ void read_projects(std::string_view bytes) {
 const std::map<std::string, std::function<void(std::string_view)>>& readers() {
   static const std::map<std::string, std::function<void(std::string_view)>> all{
       {"checkpoint", read_checkpoints},
-      {"cubin", read_cubins},
+      {"cubin", read_code},
+      {"events", read_recordings},
       {"fit", read_fits},
       {"history",
        [](std::string_view bytes) { read_history(as_file(bytes, "history.sqlite"), {}); }},
@@ -136,11 +155,18 @@ const std::map<std::string, std::function<void(std::string_view)>>& readers() {
          read_memory(as_file(gzip(std::string(bytes)), "memory.json.gz"));
        }},
       {"numbers", [](std::string_view bytes) { parse_numbers(bytes, "numbers"); }},
+      {"prices",
+       [](std::string_view bytes) {
+         std::vector<Gpu> gpus(1);
+         read_prices(as_file(bytes, "prices"), gpus);
+       }},
       {"profile", read_profiles},
+      {"ptx", read_code},
       {"pyproject", read_projects},
       {"record", read_records},
       {"report", read_reports},
       {"snapshot", read_snapshots},
+      {"tests", read_tests},
   };
   return all;
 }
@@ -198,8 +224,17 @@ TEST(Corpus, HasWhatIsWritten) {
     FitRun run;
     run.values = {{"batch", "4"}}, run.gpu = "h100-80g";
     record_run(scratch() / "night", small_report());
+    const nlohmann::ordered_json recording{{"schema", "tidemark/measured"},
+                                           {"schema_version", "2.0"},
+                                           {"traces", {json_of(filled_report().trials.front())}}};
+    std::string tests;
+    for (const TrialRecord& trial : tests_report().trials)
+      tests += nlohmann::ordered_json{{"trial", json_of(trial)}}.dump() + "\n";
+    tests += nlohmann::ordered_json{{"run", json_of(tests_report().run)}}.dump() + "\n";
     write_files(corpus, {{"numbers/of.safetensors", numbers_file(numbers_sample())},
                          {"fit/run.json", json_text(json_of(run))},
+                         {"events/recording.json", json_text(recording)},
+                         {"tests/tests.jsonl", tests},
                          {"history/of.sqlite", read_bytes(scratch() / "history.sqlite")}});
   }
   for (const auto& [name, read] : readers()) EXPECT_TRUE(fs::exists(corpus / name)) << name;
@@ -295,12 +330,12 @@ TEST(Budgets, AreKept) {
   EXPECT_NE(refusal_of(grow, "").find("MiB of memory, which is the most"), std::string::npos);
   EXPECT_EXIT(
       {
-        const Budget budget;
+        const Budget budget(1);
         spend_on("of.json", 10, false);
         for (volatile int i = 0;; i = i + 1) {
         }
       },
-      ::testing::ExitedWithCode(2), "error: of.json: takes more than 9 s, which is the most");
+      ::testing::ExitedWithCode(2), "error: of.json: takes more than 1 s, which is the most");
 }
 
 }  // namespace
