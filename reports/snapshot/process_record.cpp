@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "harness/record/file.h"
@@ -17,6 +19,13 @@ using recorder::kDevices;
 using recorder::kHeader;
 using recorder::rounded;
 
+namespace {
+
+using FiguresOfDevice = std::array<std::int64_t, sizeof(Figures) / sizeof(std::int64_t)>;
+constexpr std::int64_t kFarthest = std::int64_t{1} << 56;  // so that all devices' can be added
+
+}  // namespace
+
 std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool entries) {
   RecordBytes out;
   out.bytes = first_bytes(path, kHeader);
@@ -25,6 +34,12 @@ std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool e
   if (out.bytes.size() < kHeader || out.header().magic == 0) return std::nullopt;
   if (out.header().magic != recorder::kMagic)
     throw SnapshotError(path.string() + ": is not a record of tidemark exec");
+  const auto& devices = out.header().moment().devices;
+  for (std::size_t i = 0; i < kDevices; ++i)
+    for (const std::int64_t figure : std::bit_cast<FiguresOfDevice>(devices[i]))
+      if (figure < -kFarthest || figure > kFarthest)
+        throw SnapshotError(
+            fmt::format("{}: is damaged: cuda:{} has a figure of {}", path.string(), i, figure));
   if (!entries) return out;
   const std::uint64_t size = std::filesystem::file_size(path),
                       committed = std::min(out.header().moment().size, size - kHeader);

@@ -2,6 +2,7 @@
 // that end anywhere.
 #include "reports/snapshot/process_record.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -219,6 +220,22 @@ TEST(ProcessRecord, OtherFilesAreRefused) {
               HasSubstr("no.record: is not a record of tidemark exec"));
   fs::remove(path);
   EXPECT_THAT(refusal<SnapshotError>([&] { record_figures(path); }), HasSubstr("cannot be read"));
+}
+
+// Figures that no program can have are none to compute with.
+TEST(ProcessRecord, FiguresThatCannotBeAreRefused) {
+  constexpr std::size_t kCount = sizeof(recorder::Figures) / sizeof(std::int64_t);
+  for (const std::int64_t figure : {INT64_MIN, INT64_MAX, (std::int64_t{1} << 56) + 1})
+    for (std::size_t i = 0; i < kCount; ++i) {
+      Written record;
+      record.step("a");
+      const std::size_t device = (i * 7 + 3) % recorder::kDevices;
+      auto& moment = record.file().header().moments[record.file().header().now & 1U];
+      reinterpret_cast<std::int64_t*>(&moment.devices[device])[i] = figure;
+      const std::string of = fmt::format("is damaged: cuda:{} has a figure of {}", device, figure);
+      EXPECT_THAT(refusal([&] { record_figures(record.path()); }), HasSubstr(of));
+      EXPECT_THAT(refusal([&] { record_snapshot(record.path()); }), HasSubstr(of));
+    }
 }
 
 }  // namespace
