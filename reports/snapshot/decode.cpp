@@ -72,7 +72,7 @@ class Decoder {
   void each(Id list, const char* name, Type type, const auto& take) {
     places_.push_back({name, {}});
     need(list, Type::list);
-    const auto& items = tree_.items(list);
+    const auto items = tree_.items(list);
     for (std::size_t i = 0; i < items.size(); ++i) {
       places_.back().item = i;
       need(items[i], type);
@@ -82,7 +82,7 @@ class Decoder {
   }
 
   std::optional<Id> find(Id dictionary, std::string_view key) const {
-    const auto& items = tree_.items(dictionary);
+    const auto items = tree_.items(dictionary);
     for (std::size_t i = 0; i + 1 < items.size(); i += 2)
       if (tree_[items[i]].type == Type::text && tree_.text_of(items[i]) == key) return items[i + 1];
     return std::nullopt;
@@ -122,7 +122,7 @@ class Decoder {
     if (const auto known = stack_of_.find(*frame_list); known != stack_of_.end())
       return known->second;
     need(*frame_list, Type::list);
-    const auto& items = tree_.items(*frame_list);
+    const auto items = tree_.items(*frame_list);
     if (items.size() > recorder::kFrames) fail(fmt::format("a stack of {} frames", items.size()));
     std::vector<std::uint32_t> frames;
     frames.reserve(items.size());
@@ -148,7 +148,7 @@ class Decoder {
   Id last_owner(Id block) const {
     const auto history = find(block, "history");
     if (find(block, "frames") || !history || tree_[*history].type != Type::list) return block;
-    const auto& owners = tree_.items(*history);
+    const auto owners = tree_.items(*history);
     return owners.empty() || tree_[owners[0]].type != Type::dictionary ? block : owners[0];
   }
 
@@ -247,7 +247,7 @@ class Decoder {
     const auto table = find(root, key);
     if (!table) return;
     each(*table, key, Type::list, [&](Id row) {
-      const auto& items = tree_.items(row);
+      const auto items = tree_.items(row);
       cells(all.emplace_back(), [&](auto&... values) {
         bool right = items.size() == sizeof...(values);
         std::size_t i = 0;
@@ -259,7 +259,7 @@ class Decoder {
 
   void settings_of(Id dictionary) {
     if (tree_[dictionary].type != Type::dictionary) return;
-    const auto& items = tree_.items(dictionary);
+    const auto items = tree_.items(dictionary);
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
       if (tree_[items[i]].type != Type::text) continue;
       const auto& value = tree_[items[i + 1]];
@@ -276,7 +276,7 @@ class Decoder {
   /// The value of roundup_power2_divisions, as in PYTORCH_CUDA_ALLOC_CONF: "[1:4,2:4]", by MiB.
   /// Empty where no size is divided.
   std::string divisions(Id dictionary) const {
-    const auto& items = tree_.items(dictionary);
+    const auto items = tree_.items(dictionary);
     std::string out;
     bool any = false;
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {

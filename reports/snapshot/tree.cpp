@@ -1,5 +1,7 @@
 #include "reports/snapshot/tree.h"
 
+#include <algorithm>
+
 namespace tidemark {
 
 const char* name_of(Tree::Type type) {
@@ -34,24 +36,50 @@ Tree::Id Tree::real(double value) {
 }
 
 Tree::Id Tree::text(std::string_view value) {
+  if (value.size() > UINT32_MAX) throw SnapshotError("holds a text of more than 4 GiB");
   const Id id = add(Type::text);
-  values_[id].items = static_cast<std::uint32_t>(texts_.size());
-  texts_.push_back(value);
+  values_[id].text = value.data();
+  values_[id].size = static_cast<std::uint32_t>(value.size());
   return id;
 }
 
 Tree::Id Tree::container(Type type) {
-  if (items_.size() >= kContainers) throw SnapshotError("holds more than 30,000,000 lists");
+  if (++containers_ > kContainers) throw SnapshotError("holds more than 30,000,000 lists");
   const Id id = add(type);
-  values_[id].items = static_cast<std::uint32_t>(items_.size());
-  items_.emplace_back();
+  values_[id].items = nullptr;
   return id;
 }
 
+/// Room for so many items; their number stands before the first.
+Tree::Id* Tree::room(std::size_t items) {
+  constexpr std::size_t kRoom = 1 << 14;
+  if (items >= left_) {
+    const bool own = items >= kRoom / 4;  // and the rest of the last one is still there for others
+    rooms_.push_back(std::make_unique_for_overwrite<Id[]>(own ? items + 1 : kRoom));
+    if (own) {
+      rooms_.back()[0] = static_cast<Id>(items);
+      return rooms_.back().get() + 1;
+    }
+    free_ = rooms_.back().get(), left_ = kRoom;
+  }
+  Id* const at = free_ + 1;
+  *free_ = static_cast<Id>(items);
+  free_ += items + 1, left_ -= items + 1;
+  return at;
+}
+
 void Tree::append(Id container, std::span<const Id> values) {
-  auto& items = items_[values_[container].items];
-  if (items.empty()) items.reserve(values.size());  // most are filled at once
-  items.insert(items.end(), values.begin(), values.end());
+  Value& list = values_[container];
+  const std::size_t size = list.size + values.size();
+  const std::size_t there = list.items == nullptr ? 0 : list.items[-1];
+  if (values.empty()) return;
+  if (size > there) {  // most are filled at once
+    Id* const items = room(there == 0 ? size : std::max(size, 2 * there));
+    std::copy_n(list.items, list.size, items);
+    list.items = items;
+  }
+  std::ranges::copy(values, list.items + list.size);
+  list.size = static_cast<std::uint32_t>(size);
 }
 
 std::string_view Tree::keep(std::string text) { return kept_.emplace_back(std::move(text)); }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,10 +21,12 @@ class Tree {
   enum class Type : std::uint8_t { none, boolean, integer, real, text, list, dictionary, mark };
   struct Value {
     Type type = Type::none;
-    std::uint32_t items = 0;  // of text(), items(): the place in its table
+    std::uint32_t size = 0;  // of a text, a list or a dictionary
     union {
       std::int64_t integer;
       double real;
+      const char* text;
+      Id* items;  // the room that is there for them stands before the first
     };
     Value() : integer(0) {}
   };
@@ -40,19 +43,22 @@ class Tree {
   void append(Id container, std::span<const Id> values);
 
   const Value& operator[](Id id) const { return values_[id]; }
-  const std::vector<Id>& items(Id id) const { return items_[values_[id].items]; }
-  std::string_view text_of(Id id) const { return texts_[values_[id].items]; }
+  std::span<const Id> items(Id id) const { return {values_[id].items, values_[id].size}; }
+  std::string_view text_of(Id id) const { return {values_[id].text, values_[id].size}; }
   Id root = 0;
 
  private:
   Id add(Type type);
   Id container(Type type);
+  Id* room(std::size_t items);
   // What grows is never copied: copies would be most of what a large snapshot takes.
   std::deque<Value> values_;
-  std::deque<std::vector<Id>> items_;
-  std::deque<std::string_view> texts_;
-  std::array<Id, 256> small_{};  // of integers from 0 on; 0: not there yet
+  std::vector<std::unique_ptr<Id[]>> rooms_;  // for items
+  Id* free_ = nullptr;                        // in the last of them
+  std::size_t left_ = 0;
   std::deque<std::string> kept_;
+  std::array<Id, 256> small_{};  // of integers from 0 on; 0: not there yet
+  std::size_t containers_ = 0;
 };
 
 const char* name_of(Tree::Type);
