@@ -81,7 +81,7 @@ const Rule kRules[] = {
      "math, known or shapes"},
     {"TIDEMARK_KNOWN_LIMIT", [](Text t) { return is_bytes(t, true); }, "bytes, as in 256KiB"},
     {"TIDEMARK_UNKNOWN", [](Text t) { return t == "refuse" || t == "nan"; }, "refuse or nan"},
-    {"TIDEMARK_RACES", [](Text t) { return each_is(t, "0", "1", "true", "false"); }, "0 or 1"},
+    {"TIDEMARK_RACES", [](Text t) { return each_is(t, "0", "1", "on", "off"); }, "on or off"},
     {"TIDEMARK_TIMEOUT", [](Text t) { return is_number(t, 1, kSeconds); },
      "seconds, from 1 to 86400"},
     {"TIDEMARK_NCCL_WAITS", [](Text t) { return t == "0" || t == "1"; }, "0 or 1"},
@@ -97,6 +97,9 @@ void check_variables() {
     if (value != nullptr && *value != 0 && !rule.holds(value))
       throw UsageError(fmt::format("{}={}: expected {}", rule.name, value, rule.expected));
   }
+  const char* capacity = std::getenv("TIDEMARK_CAPACITY");  // the device knows bytes alone
+  if (const auto bytes = parse_bytes(capacity == nullptr ? "" : capacity))
+    setenv("TIDEMARK_CAPACITY", std::to_string(*bytes).c_str(), 1);
 }
 
 }  // namespace tidemark

@@ -219,10 +219,8 @@ fs::path history_file() { return default_folder("").parent_path() / kHistoryFile
 /// The first line that a user sees: which GPU, that printed losses are none, and how long it took
 /// last time.
 std::string first_line(const ExecOptions& exec, const std::string& host) {
-  const char* set = std::getenv("TIDEMARK_GPU");
-  const std::string gpu = !exec.gpu.empty() ? exec.gpu : set != nullptr ? set : "h100-80g";
   const auto took = past_program_time(history_file(), host, timed_as(exec));
-  return "tidemark: virtual " + gpu +
+  return "tidemark: virtual " + (exec.gpu.empty() ? "h100-80g" : exec.gpu) +
          (exec.mode == "math" ? "; the CPU computes the numbers"
                               : "; losses are not computed: --mode math") +
          (took ? "; took " + in_minutes(*took) + " last time\n" : "\n");

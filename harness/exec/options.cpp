@@ -135,6 +135,8 @@ int parse(int argc, char** argv, ExecOptions& exec) {
   try {
     app.parse(argc - 1, argv + 1);
     take_variables(app);
+    for (const CLI::Option* one : app.get_options())  // from here on they are what the flags are
+      if (!one->get_envname().empty()) unsetenv(one->get_envname().c_str());
   } catch (const CLI::Success& success) {
     app.exit(success);
     return 0;
