@@ -1,6 +1,11 @@
 // TOML files: pyproject.toml of `tidemark exec`, and those of `tidemark fit`.
 #pragma once
 
+namespace tidemark {
+[[noreturn]] void refuse_toml();
+}
+#define TOML_ASSERT(expr) \
+  ((expr) ? static_cast<void>(0) : ::tidemark::refuse_toml())  // else a file could end the process
 #include <toml++/toml.h>
 
 #include <filesystem>
