@@ -112,7 +112,7 @@ TEST_F(Files, CompareSaysWhatIsWrongInOneLine) {
   refused({"compare", good, file("nan", nan)}, "not JSON at byte");
   refused({"compare", good, file("edited", edited)}, "the file was edited");
   refused({"compare", file("empty", ""), good}, "cut off");
-  refused({"compare", good, file("deep", std::string(200000, '['))}, "cut off");
+  refused({"compare", good, file("deep", std::string(200000, '['))}, "nested more than 1,000 deep");
   refused({"compare", good, folder_ / "nosuch"}, "cannot be read");
   refused({"compare", good, folder_.path()}, "cannot be read");
   refused({"compare", good}, "needs two reports");

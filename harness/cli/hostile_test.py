@@ -123,6 +123,32 @@ def leb(number):
     return bytes([*out, number])
 
 
+def test_deep(folder, drawn):
+    """Brackets in brackets, in the place of every file that is JSON or TOML: what goes down by recursion never begins."""
+    depth = drawn.randint(1_500, 250_000)
+    numbers = "numbers/a.safetensors"
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        text = opening * depth + drawn.choice(["", "1", "1" + closing * depth])
+        for file, words in (("report.json", "report ."), ("report.json", "compare . ."), ("report.json", "compare --events report.json report.json"), ("report.json", "compare losses report.json report.json"),
+                            ("report.json", "snapshot show report.json"), ("report.json", "fit --gpu ./report.json --vary a=1,2 -- true {a}"), ("tests.jsonl", "report ."), ("ranks/job", "report ."),
+                            ("unfinished/plan", "report ."), ("config.toml", "fit --config config.toml"), ("pyproject.toml", "exec -- /bin/true"), (numbers, "compare --numbers . .")):
+            place = folder / f"deep{len(list(folder.iterdir()))}"
+            (place / file).parent.mkdir(parents=True)
+            content = text + "\n" if file == "tests.jsonl" else f"x = {text}" if file.endswith(".toml") else text
+            (place / file).write_bytes((struct.pack("<Q", len(text)) if file == numbers else b"") + content.encode())
+            os.chdir(place)
+            bounded(*words.split(), codes=(2,))
+        for file, words in (("config.toml", "fit --config config.toml"), ("pyproject.toml", "exec -- /bin/true")):
+            for key in (f"{'.'.join('a' * depth)} = 1\n", f"[{'.'.join('a' * depth)}]\nb = 1\n"):
+                (place / file).write_text(key)
+                bounded(*words.split(), codes=(2,))
+            (place / file).unlink()
+        judged = subprocess.run([BINARY, "judge"], input=text.encode(), capture_output=True, env=environment(), check=False)
+        assert judged.returncode == 2, judged
+        is_line(judged.stderr)
+    os.chdir(folder)
+
+
 def test_not_files(folder):
     """A pipe without a writer, a device and a folder in the place of any file that is read."""
     os.mkfifo("pipe")
@@ -239,6 +265,21 @@ def test_variables(drawn):
             code, out, err, _, _ = spent(*words, **{f"TIDEMARK_{name}": value})
             assert (code, out) == (2, b""), (words, name, value, code, err)
             assert f"TIDEMARK_{name}=" in is_line(err)
+
+
+def test_variables_of_flags(drawn):
+    """What a flag of exec takes, its variable takes too, before the program and for the device."""
+    right = {"CAPACITY": ["6GiB", "6442450944"], "KNOWN_LIMIT": ["1MiB", "256KiB"], "DEVICES": ["1", "64"], "TIMEOUT": ["5"], "SCHEDULE": ["lagging,instant"], "RACES": ["1", "0"]}
+    for flag in ("mode", "schedule", "races"):
+        refused = spent("exec", f"--{flag}", "nosuch", "--", "/bin/true")[2].decode()
+        words = re.search(r"not in \{([\w,]+)\}", refused)
+        assert words, refused
+        right.setdefault(flag.upper(), []).extend(words[1].split(","))
+    assert len(right["MODE"]) == 3 and len(right["RACES"]) == 4, right
+    for name, values in right.items():
+        for value in values if len(values) < 3 else drawn.sample(values, 3):
+            code, _, err, _, _ = spent("exec", "--", "/bin/true", **{f"TIDEMARK_{name}": value})
+            assert code == 0 and b"no virtual device" not in err, (name, value, err)
 
 
 def test_closed_descriptors(folder):

@@ -14,6 +14,7 @@
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/one_line.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/overview.h"
 
 namespace tidemark {
@@ -98,6 +99,7 @@ std::string text_of_failures(const std::vector<Claim>& claims) {
 
 int judge_claims() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  refuse_deep(text, "the claims");
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded())
     throw std::runtime_error("the claims are not JSON: give a list of verdicts on stdin");

@@ -9,6 +9,7 @@
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/lock.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -21,8 +22,9 @@ Report report_of(const std::string& lines, const std::string& where) {
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
     if (stream.eof()) break;  // cut off: lines end with a line feed
-    const auto json = Node::Json::parse(line, nullptr, false);
     const std::string place = fmt::format("{}: line {}", where, number);
+    refuse_deep(line, place);
+    const auto json = Node::Json::parse(line, nullptr, false);
     if (json.is_discarded())
       throw std::runtime_error(place + ": is not JSON: the file was changed");
     const Node node(json, place);

@@ -19,6 +19,7 @@
 #include "harness/record/json.h"
 #include "harness/record/one_line.h"
 #include "harness/record/write.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/program/alive.h"
 
 namespace tidemark {
@@ -49,7 +50,9 @@ bool publish(const fs::path& folder, const Launcher& launcher, const Report& pla
 
 Job::Job(fs::path folder) : folder_(std::move(folder)) {
   const fs::path file = folder_ / "job";
-  const auto text = nlohmann::ordered_json::parse(read_bytes(file), nullptr, false);
+  const std::string bytes = read_bytes(file);
+  refuse_deep(bytes, file.string());
+  const auto text = nlohmann::ordered_json::parse(bytes, nullptr, false);
   if (!text.is_object() || !text.contains("report"))
     throw std::runtime_error(file.string() + " is not what tidemark exec writes: remove " +
                              folder_.string());

@@ -10,6 +10,7 @@
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/number.h"
+#include "harness/virtual/device/nesting.h"
 #include "harness/virtual/device/new_file.h"
 #include "reports/snapshot/process_record.h"
 #include "reports/write.h"
@@ -38,8 +39,9 @@ std::vector<ProcessRecord> read_records(const fs::path& folder, const fs::path& 
     if (memory.devices.empty()) continue;
     ProcessRecord record;
     const fs::path beside = fs::path(file).replace_extension(".json");
-    const auto rest = nlohmann::ordered_json::parse(
-        fs::exists(beside) ? read_bytes(beside) : std::string(), nullptr, false);
+    const std::string bytes = fs::exists(beside) ? read_bytes(beside) : std::string();
+    refuse_deep(bytes, beside.string());
+    const auto rest = nlohmann::ordered_json::parse(bytes, nullptr, false);
     if (!rest.is_discarded()) JsonReader::read(Node(rest, file.string()), record);
     record.pid = memory.pid;
     record.rank = memory.rank;

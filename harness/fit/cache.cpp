@@ -12,6 +12,7 @@
 #include "harness/record/fit_fields.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/one_line.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -116,7 +117,9 @@ std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name
   std::error_code none;
   if (!fs::exists(file, none)) return std::nullopt;
   try {
-    const auto text = nlohmann::ordered_json::parse(read_bytes(file, "", kMostOfRun));
+    const std::string bytes = read_bytes(file, "", kMostOfRun);
+    refuse_deep(bytes, file.string());
+    const auto text = nlohmann::ordered_json::parse(bytes);
     FitRun run;
     JsonReader::read(Node(text, file.string()), run);
     if (run.values != wanted.values || run.gpu != wanted.gpu || run.capacity != wanted.capacity ||

@@ -10,6 +10,7 @@
 #include "harness/exec/toml_file.h"
 #include "harness/record/file.h"
 #include "harness/record/write.h"
+#include "harness/virtual/device/nesting.h"
 
 namespace tidemark {
 namespace {
@@ -34,7 +35,9 @@ std::string read_file(const fs::path& file) try {
 }
 
 ordered_json read_json(const fs::path& file) {
-  ordered_json all = ordered_json::parse(read_file(file), nullptr, false);
+  const std::string text = read_file(file);
+  if (is_too_deep(text)) fail(file, kTooDeep);
+  ordered_json all = ordered_json::parse(text, nullptr, false);
   if (all.is_discarded()) fail(file, "is not JSON");
   return all;
 }
@@ -63,7 +66,8 @@ ordered_json::json_pointer pointer(const std::string& key) {
 
 /// A number or truth value of a text, or null.
 ordered_json plain(const std::string& value) {
-  const ordered_json parsed = ordered_json::parse(value, nullptr, false);
+  const ordered_json parsed =
+      is_too_deep(value) ? ordered_json() : ordered_json::parse(value, nullptr, false);
   return parsed.is_number() || parsed.is_boolean() ? parsed : ordered_json();
 }
 

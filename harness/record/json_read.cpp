@@ -7,6 +7,7 @@
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/one_line.h"
+#include "harness/virtual/device/nesting.h"
 
 namespace tidemark {
 namespace {
@@ -55,6 +56,7 @@ TrialRecord program_of_version_2(const Node& node) {
 }
 
 Json parsed(std::string_view text, const std::string& where) {
+  refuse_deep(text, where);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {

@@ -7,6 +7,7 @@
 
 #include "harness/record/json.h"
 #include "harness/record/number.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/curves/formats.h"
 
 namespace tidemark {
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json parse(std::string_view text, const Points& points, const std::string& place) {
+  if (is_too_deep(text)) points.fail(place, kTooDeep);
   try {
     return Json::parse(with_quoted_numbers(text));
   } catch (const nlohmann::json::parse_error& e) {

@@ -9,6 +9,7 @@
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/json_writer.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/events/compare_events.h"
 
 namespace tidemark {
@@ -33,7 +34,9 @@ std::vector<TrialRecord> read_folder(const fs::path& folder) {
 
 std::vector<TrialRecord> read_measured(const fs::path& path) {
   const std::string where = path.string();
-  const auto json = Json::parse(read_bytes(path), nullptr, false);
+  const std::string bytes = read_bytes(path);
+  refuse_deep(bytes, where);
+  const auto json = Json::parse(bytes, nullptr, false);
   if (json.is_discarded())
     throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
   const Node root(json, where);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/record/json_node.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/units.h"
 
 namespace tidemark {
@@ -91,6 +92,7 @@ Safetensors parse(std::string_view text, const std::string& where) {
   if (text.size() < kLength || header > text.size() - kLength)
     throw std::runtime_error(where + ": is cut off, or not a safetensors file");
   text.remove_prefix(kLength);
+  refuse_deep(text.substr(0, header), where);
   const auto json = Json::parse(text.substr(0, header), nullptr, false);
   if (json.is_discarded() || !json.is_object())
     throw std::runtime_error(where +

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "harness/record/file.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/trace.h"
 
 namespace nlohmann {
@@ -111,6 +112,7 @@ HighestPeak read_memory(const std::filesystem::path& path) {
   };
   const auto text = gunzip(read_bytes(path));
   if (!text) throw refuse("is not gzip, or is cut off");
+  if (is_too_deep(*text)) throw refuse(kTooDeep);
   try {
     const nlohmann::json all = nlohmann::json::parse(*text);
     if (all.at("version").get<int>() != kMemoryVersion)
@@ -121,8 +123,8 @@ HighestPeak read_memory(const std::filesystem::path& path) {
     out.folder = path.parent_path();
     if (const std::string name = all.at("snapshot"); !name.empty()) out.file = out.folder / name;
     return out;
-  } catch (const nlohmann::json::exception& error) {
-    throw refuse(fmt::format("is not what tidemark has written ({})", error.what()));
+  } catch (const nlohmann::json::exception&) {
+    throw refuse("is not what tidemark has written");
   }
 }
 

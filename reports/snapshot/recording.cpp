@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json_node.h"
+#include "harness/virtual/device/nesting.h"
 
 namespace tidemark {
 namespace {
@@ -60,6 +61,7 @@ bool is_recording(std::string_view json) {
 }
 
 Snapshot recording(std::string_view text) {
+  if (is_too_deep(text)) throw SnapshotError(kTooDeep);
   const auto json = Node::Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw SnapshotError("is not JSON, or cut off");
   try {

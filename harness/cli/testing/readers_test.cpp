@@ -30,6 +30,7 @@
 #include "harness/record/write.h"
 #include "harness/virtual/device/cubin.h"
 #include "harness/virtual/device/image.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/compare/compare.h"
 #include "reports/compare/render.h"
 #include "reports/curves/curve.h"
@@ -320,6 +321,20 @@ INSTANTIATE_TEST_SUITE_P(Of, Readers, ::testing::ValuesIn([] {
                            return names;
                          }()),
                          [](const auto& info) { return info.param; });
+
+TEST(Nesting, AtBelowAndAboveItsBound) {
+  const auto deep = [](std::size_t depth, std::string_view opening) {
+    std::string text;
+    for (std::size_t i = 0; i < depth; ++i) text += opening;
+    return is_too_deep(text + std::string(3, ']') + "[[[");
+  };
+  for (const char* opening : {"[", "{\"a\":", "[1, \"]\\\"\", "}) {
+    EXPECT_FALSE(deep(kDeepestJson, opening)) << opening;
+    EXPECT_TRUE(deep(kDeepestJson + 1, opening)) << opening;
+  }
+  EXPECT_FALSE(is_too_deep("\"" + std::string(5000, '[') + "\""));
+  EXPECT_FALSE(is_too_deep(std::string(5000, ']')));
+}
 
 // The budget is kept by a reader that shares without end, and by one that allocates nothing.
 TEST(Budgets, AreKept) {

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/virtual/device/nesting.h"
+
 namespace tidemark::device {
 namespace {
 
@@ -162,7 +164,9 @@ Profile load_profile(const std::string& name_or_path) {
   if (!in.is_open())
     throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
   try {
-    const json figures = json::parse(in, nullptr, /*allow_exceptions=*/false);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (is_too_deep(text)) throw std::runtime_error(kTooDeep);
+    const json figures = json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (figures.is_discarded()) throw std::runtime_error("is not JSON");
     Profile profile = parse(figures);
     profile.file = path;
