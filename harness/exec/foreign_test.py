@@ -163,3 +163,105 @@ def test_folders_of_a_run(folder):
         (folder / "go").touch()
         running.communicate(timeout=60)
     assert running.returncode == 0
+
+
+CONNECT = """
+import socket, sys
+for place in sys.argv[1:]:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(place)
+        print("connected")
+    except PermissionError:
+        print("refused")
+"""
+
+
+# night: runs every command twice as another user, with imports of torch; exec_foreign_a_ranks_socket and others hold by day what is closed to that user
+def test_commands_of_another(folder):
+    """Every command of another user on what a run of this one writes, while it goes on and later: each ends with an exit code and a line, and nothing of the run changes."""
+    (folder / "train.py").write_text(TRAIN)
+    place = folder / "theirs"  # of the other user
+    place.mkdir()
+    os.chown(place, NOBODY, NOBODY)
+    home = {"HOME": str(place), "TMPDIR": str(place), "PATH": os.environ["PATH"]}
+    with subprocess.Popen([TIDEMARK, "exec", "--report", "report", "--", sys.executable, "train.py"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": SITE, "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29577"}) as running:
+        until = time.monotonic() + 300
+        while not (folder / "ready0").exists() or not (folder / "ready0").read_text():
+            assert running.poll() is None and time.monotonic() < until, running.stderr.read()
+            time.sleep(0.1)
+        try:
+            commands_on(folder, place, home)
+        finally:
+            (folder / "go").touch()
+        _, err = running.communicate(timeout=300)
+    assert running.returncode == 0, err
+    assert commands_on(folder, place, home) > 5
+    subprocess.run([TIDEMARK, "report", folder / "report"], check=True, capture_output=True)  # it is whole
+
+
+def commands_on(folder, place, home):
+    """Runs them; the number of files that were there."""
+    report = folder / "report"
+    records = [str(one) for one in report.rglob("*") if one.suffix in (".record", ".pickle")]
+
+    def state():
+        """Inode, owner and content of each file; what the run itself changes now has no content, and what it adds is its own user's."""
+        of_run = report / "ranks"
+        files = [file for file in report.rglob("*") if file.is_file()]
+        assert all(file.stat().st_uid == os.geteuid() for file in files), files
+        return {file: (file.stat().st_ino, b"" if file.is_relative_to(of_run) else file.read_bytes()) for file in files if not (file.is_relative_to(of_run) and file.suffix == ".json")}
+
+    before = state()
+    for words in (["report", report], ["report", report, "--json"], ["compare", report, report], ["history", report], ["history", report, "--prune", "1"], ["open", report / "none", "--no-browser"],
+                  *(["snapshot", "show", one] for one in records), *(["snapshot", "convert", one, "--to", "json", "--out", report / "new"] for one in records),
+                  ["exec", "--report", report, "--", "/bin/true"], ["exec", "--report", report, "--force", "--", "/bin/true"], ["exec", "--out", report / "report.json", "--force", "--", "/bin/true"],
+                  ["run", "ddp_bucket_view/bucket_view/smoke", "--mode", "shapes", "--schedule", "instant", "--ranks", "1", "--out", report, "--force"],
+                  ["run", "ddp_bucket_view/bucket_view/smoke", "--resume", report], ["fit", "--report", report, "--vary", "a=1,2", "--", "/bin/true", "{a}"]):
+        done = as_nobody(TIDEMARK, *words, env=home, cwd=place)
+        print(words, done.returncode, done.stderr)
+        assert done.returncode in (0, 1, 2, 3, 4), (words, done)
+        assert done.returncode in (0, 1, 4) or done.stderr.startswith(("error: ", "tidemark: ")), (words, done)
+        assert "fault of tidemark" not in done.stderr, (words, done)
+        after = state()
+        assert after == before, (words, done, {name for name in {*before, *after} if before.get(name) != after.get(name)})
+    return len(before)
+
+
+# night: starts a server of fit and waits for it; exec_foreign_folders_of_a_run holds by day that its folder is closed
+def test_sockets_of_a_server(folder):
+    """The servers from which fit forks its programs listen where no other user comes."""
+    (folder / "train.py").write_text("import pathlib, time, torch\nx = torch.ones(4, device='cuda')\npathlib.Path('ready').touch()\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)\n")
+    temporary = folder / "tmp"
+    temporary.mkdir(mode=0o755)
+    python = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
+    with subprocess.Popen([TIDEMARK, "fit", "--fresh", "--jobs", "1", "--vary", "batch=1,2", "--gpu", "t4-16g", "--", sys.executable, "train.py", "{batch}"], cwd=folder,
+                          env={**os.environ, "PYTHONPATH": SITE, "TMPDIR": str(temporary)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        until = time.monotonic() + 300
+        while not (folder / "ready").exists():
+            assert running.poll() is None and time.monotonic() < until, running.stdout.read()
+            time.sleep(0.1)
+        here = [line.split()[-1].removesuffix(".new") for line in Path("/proc/net/unix").read_text().splitlines() if str(temporary) in line]
+        said = as_nobody(python, "-c", CONNECT, *here)
+        (folder / "go").touch()
+        assert here and said.stdout.split() == ["refused"] * len(here), (here, said)
+        running.communicate(timeout=300)
+    assert running.returncode == 0
+
+
+def test_a_cache_of_libraries(folder):
+    """Libraries that were compiled for another torch, which are code, come from no folder of another user, or that another user can write to."""
+    wheels, build = Path(__file__).parents[1] / "virtual/wheels", Path(TIDEMARK).parent / "virtual/python"
+    prepare = ("import json, sys; sys.path[:0] = sys.argv[1:3]\nimport prepare\n"
+               "try: print(prepare.prepare(sys.argv[3], '9.9.9', '13.0', {**json.load(open(sys.argv[4])), 'virtual': '/nosuch'}, print))\nexcept prepare.CannotPrepare as why: print(why)")
+    for number, (owner, mode, why) in enumerate(((NOBODY, 0o755, "belongs to another user"), (NOBODY, 0o777, "belongs to another user"), (0, 0o777, "other users can write to"))):
+        cache = folder / f"libraries{number}"
+        planted = cache / "tidemark"
+        planted.mkdir(parents=True)
+        os.chown(planted, owner, owner)
+        planted.chmod(mode)
+        done = subprocess.run([sys.executable, "-c", prepare, wheels, build, Path(SITE) / "torch", build / "built.json"], env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+                              capture_output=True, text=True, timeout=120, check=False)
+        assert why in done.stdout and str(planted) in done.stdout, done
+        assert not list(planted.iterdir())
