@@ -14,7 +14,7 @@ STAND_IN = """#!/usr/bin/env bash
 echo "$*" >>"$CALLS"
 case $1 in
 run) out=${@: -1}
-     [ "${NO_REPORT:-}" ] || { mkdir -p "$out"; for f in report.html report.json summary.md junit.xml benchmark.json; do echo "$f" >"$out/$f"; done; }
+     [ "${NO_REPORT:-}" ] || { mkdir -p "$out"; for f in report.html report.json summary.md junit.xml benchmark.json; do echo "$f" >"$out/$f"; done; cp "$BENCHMARKS" "$out/benchmark.json"; }
      exit "${RUN_CODE:-0}" ;;
 compare) out=${@: -1}; echo "<regression> & more" >"$out"; exit "${COMPARE_CODE:-0}" ;;
 history) echo history >"${@: -1}" ;;
@@ -26,6 +26,7 @@ nights = itertools.count(1)
 @pytest.fixture
 def work(tmp_path):
     executable(tmp_path / "tidemark", STAND_IN)
+    (tmp_path / "benchmarks").write_bytes((NIGHTLY.parents[1] / "reports/approved/benchmark.json").read_bytes())
     executable(tmp_path / "fsdp_prefetch_clocks_test", '#!/bin/sh\necho "$TIDEMARK_TEST_SEEDS <clocks>"\nexit ${RANDOM_CODE:-0}\n')
     return tmp_path
 
@@ -37,7 +38,7 @@ def night(work):
 
     def night(*words: str, **extra: str) -> tuple[int, str, list[str]]:
         calls.write_text("")
-        env = {**os.environ, "CALLS": str(calls), "TIDEMARK_BIN": str(work / "tidemark"), "TIDEMARK_NIGHTLY_OUT": str(work / "out"),
+        env = {**os.environ, "CALLS": str(calls), "BENCHMARKS": str(work / "benchmarks"), "TIDEMARK_BIN": str(work / "tidemark"), "TIDEMARK_NIGHTLY_OUT": str(work / "out"),
                "TIDEMARK_NIGHTLY_RANKS": "2 3", "TIDEMARK_NIGHTLY_SEEDS": "0", "TIDEMARK_NIGHT": f"20260101-{next(nights):06}", **extra}
         run = subprocess.run([NIGHTLY, *words], env=env, capture_output=True, text=True, timeout=200, check=False)
         return run.returncode, run.stderr, calls.read_text().splitlines()
@@ -53,7 +54,9 @@ def test_nights(work, night):
     assert "--suite nightly --ranks 2" in called[0] and "--ranks 3" in called[2], "both worlds run the nightly suite"
     first = (out / "r2" / "last-good").read_text().strip()
     assert (out / "publish" / "r3" / "report.html").exists(), "published"
-    assert "no good night yet" in (out / "publish" / "index.html").read_text(), "the index says that nothing was compared"
+    index = (out / "publish" / "index.html").read_text()
+    assert "no good night yet" in index, "the index says that nothing was compared"
+    assert index.count("<td>fsdp_prefetch/smoke/r2/math/lagging/stash</td>") == 2 and index.count(" of allocated") >= 2, "the pairs of both worlds"
 
     code, _, called = night("--schedule", "lagging", TIDEMARK_NIGHTLY_THRESHOLD="memory=1KiB")
     assert code == 0 and sum(c.startswith("compare") for c in called) == 6, "the second night compares, in three formats"

@@ -26,10 +26,10 @@ std::string markdown_code(const std::string& text);
 /// variant that ended in error is a case of its own, a trial that did not run a skipped one.
 std::string junit(const Report& report);
 
-/// benchmark.json in Google Benchmark's shape, for its compare.py and whatever else reads that: one
-/// entry a trial and variant, "scenario/size/rN/mode/schedule/variant": real_time is the typical
-/// step time in ns on the device's clock, peak_allocated, peak_active, peak_reserved (bytes, worst
-/// rank) are counters.
+/// benchmark.json in Google Benchmark's shape, for its compare.py, `tidemark compare` and whatever
+/// else reads that: one row (benchmark.h) for each trial and each variant but controls. real_time
+/// is the typical step time in ms on the device's clock, of the trial or of the one beside it that
+/// has a clock; 0, and a label that says so, where none has. cpu_time is the same.
 std::string benchmark_json(const Report& report);
 
 /// The first page of report.html, the contents of <main>: how the run went, what failed, what every

@@ -1,4 +1,4 @@
-"""No row of `tidemark bench` has become slower.
+"""No row of `tidemark bench --self` has become slower.
 
 A row's figure is the time of one repetition over the geometric mean of the four operators on the plain CPU in the same run:
 the speed of the machine drops out, its bursts do not. bench.json holds the median of nine runs of each row; BENCH_RECORD=1 writes
@@ -23,7 +23,7 @@ NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def measure(rows, repetitions):
-    words = ["bench", f"--benchmark_filter={rows}", "--benchmark_format=json", f"--benchmark_repetitions={repetitions}", "--benchmark_min_time=0.02",
+    words = ["bench", "--self", f"--benchmark_filter={rows}", "--benchmark_format=json", f"--benchmark_repetitions={repetitions}", "--benchmark_min_time=0.02",
              "--benchmark_enable_random_interleaving=true"]
     done = run(*words)
     assert done.returncode == 0, f"{' '.join(words)} ended with {done.returncode}: {done.stderr.strip()[-500:]}"

@@ -68,14 +68,14 @@ def test_a_mistake_is_one_line_and_its_code():
 
 
 def test_the_help_of_a_command_is_its_own():
-    for command, says in (("bench", "usage: tidemark bench"), ("exec", "exit codes: that of PROGRAM"), ("run", "1 a verdict failed")):
+    for command, says in (("bench", "--benchmark_filter=REGEX"), ("exec", "exit codes: that of PROGRAM"), ("run", "1 a verdict failed")):
         assert says in passes(command + " --help").stdout
     for command in ("list", "gpu recording", "exec", "bench", "history"):
         assert "a verdict failed" not in tidemark(command + " --help").stdout, command
 
 
 def test_help_fits_80_columns_and_has_its_other_names():
-    for command in drawn(("", "list", "run", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"), 3):
+    for command in drawn(("", "list", "run", "bench", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"), 3):
         output = passes(command + " --help").stdout
         assert [line for line in output.splitlines() if len(line) > 80] == [], command
     assert passes("help").stdout == passes("--help").stdout

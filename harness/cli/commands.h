@@ -22,7 +22,7 @@ int list_command(const Options& options);
 int run_command(Options& options, int argc, char** argv);
 /// One rank of it.
 int rank_command(const Options& options, int argc, char** argv);
-/// Google Benchmark's own flags; alone, or on every rank of a launcher.
-int bench_command(int argc, char** argv);
+/// Google Benchmark's front end; alone, or on every rank of a launcher.
+int bench_command(Options& options);
 
 }  // namespace tidemark

@@ -11,6 +11,7 @@
 #include "harness/print.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
+#include "reports/compare/benchmarks.h"
 #include "reports/compare/render.h"
 #include "reports/compare/threshold.h"
 #include "reports/events/compare_events.h"
@@ -144,6 +145,37 @@ int run_compare_snapshots(const CompareArguments& arguments, const Thresholds& t
              : 0;
 }
 
+/// Prints or writes the comparison in the chosen format; its exit code.
+int deliver(const Comparison& comparison, const Side& base, const Side& fresh,
+            const Output& output) {
+  const std::string& format = output.format;
+  output.deliver((format == "json"       ? comparison_json
+                  : format == "html"     ? comparison_html
+                  : format == "markdown" ? comparison_markdown
+                                         : comparison_text)(comparison, base, fresh),
+                 comparison_summary(comparison));
+  tell_github(comparison, comparison_markdown(comparison, base, fresh));
+  return comparison.exit_code();
+}
+
+/// Of Google Benchmark: the rows of one name.
+int run_compare_benchmarks(const CompareArguments& arguments, const CompareOptions& options) {
+  const std::string &first = arguments.reports[0], &second = arguments.reports[1];
+  for (const std::string* other : {&first, &second})
+    if (!is_benchmarks(begin_of(*other)))
+      throw std::runtime_error(fmt::format(
+          "{} has no benchmarks of Google's library, and the other file has: give two of a kind",
+          *other));
+  const Benchmarks before = parse_benchmarks(read_bytes(first), first),
+                   after = parse_benchmarks(read_bytes(second), second);
+  const Report a{before.run, {}}, b{after.run, {}};
+  const int code =
+      deliver(compare(before, after, options), {first, a}, {second, b}, arguments.output);
+  if (code == 4)
+    print(stderr, "error: nothing to compare: no benchmark is in both {} and {}\n", first, second);
+  return code;
+}
+
 /// Without its verdicts' formulas, which are not compared and take half of the record's memory.
 Report read_figures(const std::string& path) {
   return read_report(path, [](TrialRecord& trial) {
@@ -166,23 +198,20 @@ int run_compare(CompareArguments arguments) {
     options.thresholds.push_back(parse_threshold(text));
   if (is_snapshot(arguments.reports[0]) || is_snapshot(arguments.reports[1]))
     return run_compare_snapshots(arguments, Thresholds(options.thresholds));
+  if (is_benchmarks(begin_of(arguments.reports[0])) ||
+      is_benchmarks(begin_of(arguments.reports[1])))
+    return run_compare_benchmarks(arguments, options);
   const Report before = read_figures(arguments.reports[0]),
                after = read_figures(arguments.reports[1]);
   const Comparison comparison = compare(before, after, options);
   const Side base{arguments.reports[0], before}, fresh{arguments.reports[1], after};
-  const std::string& format = arguments.output.format;
-  arguments.output.deliver((format == "json"       ? comparison_json
-                            : format == "html"     ? comparison_html
-                            : format == "markdown" ? comparison_markdown
-                                                   : comparison_text)(comparison, base, fresh),
-                           comparison_summary(comparison));
-  tell_github(comparison, comparison_markdown(comparison, base, fresh));
-  if (comparison.exit_code() == 4)
+  const int code = deliver(comparison, base, fresh, arguments.output);
+  if (code == 4)
     print(stderr,
           "error: nothing to compare: no trial ran in both {} and {} with a variant in common "
           "(same scenario, size, ranks, mode, schedule, steps, seed and parameters)\n",
           base.name, fresh.name);
-  return comparison.exit_code();
+  return code;
 }
 
 }  // namespace
@@ -191,12 +220,13 @@ void add_compare(CLI::App& app, Act& act) {
   auto* command = app.add_subcommand(
       "compare",
       "compare two reports, and name the figures that got worse by more than a threshold; or two "
-      "memory snapshots of any program, by allocation site, size and lifetime");
+      "files of Google Benchmark (tidemark bench, benchmark.json); or two memory snapshots of any "
+      "program, by allocation site, size and lifetime");
   auto arguments = std::make_shared<CompareArguments>();
   command->add_option(
       "reports", arguments->reports,
-      "BASE and NEW: report.json or the output folder of a run, or a PyTorch memory "
-      "snapshot");
+      "BASE and NEW: report.json or the output folder of a run, JSON of Google Benchmark, or a "
+      "PyTorch memory snapshot");
   command->add_option("--threshold", arguments->thresholds,
                       "how much worse a figure may be, as KIND=VALUE or GLOB=VALUE: memory=0 "
                       "time=5% 'memory/active/*=1MiB' (default: time=5%, all others 0)");

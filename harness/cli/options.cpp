@@ -38,6 +38,74 @@ void add_platform_flags(CLI::App* app, Options& options) {
   flag(app, "alloc-conf", options.alloc_conf, "PyTorch's allocator settings (PYTORCH_ALLOC_CONF)");
 }
 
+CLI::Option* add_set(CLI::App* app, Request& request) {
+  return with_twin(app->add_option("--set", request.set,
+                                   "KEY=VALUE: another value for a parameter (`tidemark list "
+                                   "SCENARIO` names them)"))
+      ->delimiter(',');
+}
+
+void add_as_rank(CLI::App* app, Options& options) {
+  with_twin(app->add_option("--as-rank", options.as_rank,
+                            "run one process with the memory of this rank of --ranks; its "
+                            "collectives have no partners, so nothing is computed (mode shapes)"))
+      ->check(CLI::Range(0, 1023));
+}
+
+void add_bench(CLI::App& app, Options& options) {
+  auto* bench = app.add_subcommand(
+      "bench",
+      "measure the pairs with Google Benchmark: peaks, savings, collectives and the device's time "
+      "of a step, each baseline before its fixes");
+  bench->allow_extras();
+  auto& request = options.request;
+  flag(bench, "size", request.size, "a size by name (default: seed)");
+  add_set(bench, request);
+  flag(bench, "ranks", request.ranks,
+       "number of ranks (0: as many as the launcher started, else 4)");
+  add_as_rank(bench, options);
+  flag(bench, "steps", request.steps,
+       "steps after which memory is read (0: as tidemark run, 4, and 2 at size scale)");
+  flag(bench, "seed", request.seed, "seed of the random parameters and inputs");
+  flag(bench, "mode", request.mode, "math or shapes (default: shapes)");
+  flag(bench, "schedule", request.schedule,
+       "when the device works while memory is measured: instant, calibrated, lagging or all "
+       "(default: lagging). Time is that of calibrated, of a GPU that of device");
+  bench->add_flag("--controls", options.controls, "measure controls, too");
+  bench->add_flag("--self", options.self,
+                  "measure tidemark itself: operators, the start, steps, a step of 70B");
+  flag(bench, "timeout", options.timeout, "seconds after which a rank stops waiting for another")
+      ->check(CLI::Range(1, 86400));
+  add_platform_flags(bench, options);
+  group(bench, "What runs",
+        {"--size", "--set", "--ranks", "--as-rank", "--steps", "--seed", "--mode", "--schedule",
+         "--controls", "--self"});
+  group(bench, "On which device",
+        {"--device", "--gpu", "--capacity", "--collectives", "--alloc-conf", "--timeout"});
+  bench->footer(
+      "Flags of Google Benchmark:\n"
+      "  --benchmark_list_tests={true|false}\n"
+      "  --benchmark_filter=REGEX\n"
+      "  --benchmark_min_time=SECONDS\n"
+      "  --benchmark_repetitions=N\n"
+      "  --benchmark_enable_random_interleaving={true|false}\n"
+      "  --benchmark_report_aggregates_only={true|false}\n"
+      "  --benchmark_format={console|json|csv}\n"
+      "  --benchmark_out=FILE\n"
+      "  --benchmark_out_format={json|console|csv}\n"
+      "  --benchmark_color={auto|true|false}\n"
+      "  --benchmark_counters_tabular={true|false}\n"
+      "  --benchmark_context=KEY=VALUE,...\n"
+      "  --benchmark_time_unit={ns|us|ms|s}\n"
+      "Without a launcher one process stands for rank 0 (--as-rank); mpirun -n N tidemark bench "
+      "runs N ranks.\n"
+      "examples:\n"
+      "  tidemark bench --benchmark_filter='fsdp_prefetch|stash'\n"
+      "  tidemark bench --benchmark_format=json > A.json; tidemark compare A.json B.json\n"
+      "exit codes: 0 measured, 2 usage or bad input, 3 infrastructure, or a row ended in an error, "
+      "4 no benchmark matches, 77 no such device");
+}
+
 }  // namespace
 
 namespace {
@@ -93,15 +161,9 @@ Options parse_options(int argc, char** argv, int& exit_code) {
                   "scenario[/variant[/size]]; * and ? match any text and any character");
   flag(run, "suite", request.suite, "smoke, nightly or scale");
   flag(run, "size", request.size, "a size by name, instead of the sizes of the suite");
-  with_twin(run->add_option(
-                "--set", request.set,
-                "KEY=VALUE: another value for a parameter (`tidemark list SCENARIO` names them)"))
-      ->delimiter(',');
+  add_set(run, request);
   flag(run, "ranks", request.ranks, "number of ranks (0: as many as the launcher started, else 4)");
-  with_twin(run->add_option("--as-rank", options.as_rank,
-                            "run one process with the memory of this rank of --ranks; its "
-                            "collectives have no partners, so nothing is computed (mode shapes)"))
-      ->check(CLI::Range(0, 1023));
+  add_as_rank(run, options);
   flag(run, "steps", request.steps,
        "number of training steps (0: 4, and 2 at size scale; in the smoke suite 3, and 2 at size "
        "seed; in the nightly suite 100 for losses)");
@@ -176,9 +238,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
         {"--out", "--force", "--details", "--events", "--numbers", "--history", "--races",
          "--require-all", "--color"});
 
-  app.add_subcommand(
-      "bench",
-      "measure tidemark's own speed, with the flags of Google Benchmark (tidemark bench --help)");
+  add_bench(app, options);
 
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
@@ -217,6 +277,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
     setenv("TIDEMARK_CAPACITY", options.capacity.c_str(), 1);  // the device knows bytes alone
   }
   if (!options.resume.empty()) check_resumable(options);
+  options.library = chosen->remaining();
   return options;
 }
 

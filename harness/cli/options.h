@@ -27,7 +27,9 @@ struct Options {
   bool require_all = false;  // whether a skipped trial is a failure
   bool force = false;        // whether --out replaces an earlier report
   bool dry_run = false, json = false, markdown = false;
-  std::string note;          // what choose_device() has to say
+  bool self = false, controls = false;  // of bench: measures tidemark; controls too
+  std::vector<std::string> library;     // of bench: the flags of Google Benchmark
+  std::string note;                     // what choose_device() has to say
   std::function<int()> act;  // what a command on files does (files.h); it needs no device
 };
 

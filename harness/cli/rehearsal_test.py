@@ -114,8 +114,7 @@ def test_step_times_are_those_of_the_devices_own_time(report):
         for trial in trials(report, schedule):
             assert all(v["step_time_ns"] == [] and "timing" not in v for v in trial["variants"])
     for one in json.loads(Path("cuda/benchmark.json").read_text())["benchmarks"]:
-        assert (one["real_time"] > 0) == ("/device/" in one["name"]), one["name"]
-        assert one.get("error_occurred", False) == ("/device/" not in one["name"]), one["name"]
+        assert one["real_time"] > 0 and not one.get("error_occurred", False), one["name"]  # that of the trial under device, beside the others
     assert "3 repetitions in turns" in Path("cuda/summary.md").read_text()
 
 

@@ -50,6 +50,18 @@ DeviceRequest device_request() {
   return {variable("TIDEMARK_DEVICE"), variable("TIDEMARK_COLLECTIVES"), false};
 }
 
+// One process stands for a rank where no launcher has started them.
+int bench(Options& options, char** argv) {
+  const auto launcher = find_launcher();
+  const bool ranks = launcher && launcher->mpi;
+  if (!ranks && options.request.mode == "math")
+    throw UsageError("bench --mode math needs all ranks: mpirun -n 4 tidemark bench --mode math");
+  if (!ranks && !options.self && options.as_rank < 0) options.as_rank = 0;
+  if (options.as_rank >= 0 && options.request.ranks == 0) options.request.ranks = 4;
+  options.note = choose_device({options.device, options.collectives, options.as_rank >= 0}, argv);
+  return bench_command(options);
+}
+
 int run(Options& options, int argc, char** argv) {
   options.note = choose_device({options.device, options.collectives, options.as_rank >= 0}, argv);
   take_job(options);
@@ -83,7 +95,6 @@ int exec_on_cuda(int argc, char** argv) {
 }
 
 int run_main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "bench") return bench_command(argc - 1, argv + 1);
   if (argc > 1 && std::string_view(argv[1]) == "exec") return exec_on_cuda(argc, argv);
   int exit_code = -1;
   std::string note;
@@ -93,7 +104,8 @@ int run_main(int argc, char** argv) {
   print_text(stdout, note);
   if (exit_code >= 0) return exit_code;
   if (options.act) return run_act(options.act);
-  return options.command == "list" ? list_command(options) : run(options, argc, argv);
+  if (options.command == "list") return list_command(options);
+  return options.command == "bench" ? bench(options, argv) : run(options, argc, argv);
 }
 
 }  // namespace

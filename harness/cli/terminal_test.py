@@ -38,7 +38,7 @@ def test_a_launchers_output_is_a_file():
         assert has_escapes(*RUN, launcher=launcher, CLICOLOR_FORCE="1"), launcher
     assert has_escapes(*RUN, "--color", "always", launcher=launcher, NO_COLOR="1")
     assert not has_escapes(*RUN, launcher=launcher, NO_COLOR="1", CLICOLOR_FORCE="1")
-    bench = ("bench", "--benchmark_filter=^step/fsdp_prefetch/stash/smoke/r2/shapes/")
+    bench = ("bench", "--size", "smoke", "--benchmark_filter=^fsdp_prefetch/smoke/.*/stash/")
     assert not has_escapes(*bench, launcher=launcher, TERM="xterm")
     assert has_escapes(*bench, "--benchmark_color=true", launcher=launcher, TERM="xterm")
 

@@ -94,18 +94,12 @@ void run_variants(OwnTrial& own) {
     seen.record.rank = world.rank();
     seen.skipped = reason_to_skip(scenario, trial, variant);
     if (seen.skipped.empty()) {
-      Recording recording{.details = options.details != Details::none,
-                          .every_event = static_cast<bool>(options.events)};
+      const Recording recording{.details = options.details != Details::none,
+                                .every_event = static_cast<bool>(options.events)};
       auto errors = attempt(
           world,
           [&] {
-            warm_up(scenario, trial, variant, world);
-            if (real_gpu() != nullptr && real_gpu()->learn_host_time(trial.schedule)) {
-              recording.purpose = "the timing of ";
-              run_variant(scenario, trial, variant, world, recording);
-              recording.purpose = "";
-            }
-            VariantRun run = run_variant(scenario, trial, variant, world, recording);
+            VariantRun run = run_recorded(scenario, trial, variant, world, recording);
             seen = std::move(run.seen);
             mine.loss = std::move(run.loss);
             // The other schedules of the virtual device have no GPU's clock: what they do depends

@@ -166,6 +166,17 @@ void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, Worl
   run_variant(scenario, trial, variant, world, {.purpose = "the warm-up of "});
 }
 
+VariantRun run_recorded(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                        World& world, Recording recording) {
+  warm_up(scenario, trial, variant, world);
+  if (real_gpu() != nullptr && real_gpu()->learn_host_time(trial.schedule)) {
+    recording.purpose = "the timing of ";
+    run_variant(scenario, trial, variant, world, recording);
+    recording.purpose = "";
+  }
+  return run_variant(scenario, trial, variant, world, recording);
+}
+
 std::vector<RankError> attempt(World& world, const std::function<void()>& body,
                                const std::function<std::string()>& about) {
   std::string mine;

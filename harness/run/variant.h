@@ -44,6 +44,11 @@ VariantRun run_variant(const Scenario& scenario, const Trial& trial, const Varia
 /// trial alone.
 void warm_up(const Scenario& scenario, Trial trial, const Variant& variant, World& world);
 
+/// Runs the variant after a warm-up, and on a GPU whose schedule needs to know how long the host
+/// takes once before, unrecorded.
+VariantRun run_recorded(const Scenario& scenario, const Trial& trial, const Variant& variant,
+                        World& world, Recording recording);
+
 /// The text of an exception, without PyTorch's backtrace.
 std::string first_line(const std::exception& error);
 
