@@ -6,11 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "harness" / "testing")]
 from part import drawn  # noqa: E402, F401
 from reading import read  # noqa: E402, F401
+from valid import check_written  # noqa: E402
 
 BINARY = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
 CASES = ["fsdp_prefetch/stash/smoke", "fsdp_prefetch/separate_streams/smoke", "tp_buffer_reuse/recompute/smoke",
@@ -23,7 +25,10 @@ def environment(rehearsed=False, **more):
 
 
 def run(*words, cwd=None, rehearsed=False, launcher=(), **more):
-    return subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more), check=False)
+    begun = time.time()
+    done = subprocess.run([*launcher, BINARY, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment(rehearsed, **more), check=False)
+    check_written(BINARY, words, begun, cwd)
+    return done
 
 
 def tidemark(*words, **more):

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parents[1] / "reports"))
+import valid  # noqa: E402
 
 
 def run(folder, sample, *words, environment=None, plugin=True):
@@ -29,8 +31,12 @@ def run(folder, sample, *words, environment=None, plugin=True):
 
 
 def whole_report(folder):
-    """The record with every value in its place."""
-    return json.loads(subprocess.run([os.environ["TIDEMARK"], "report", "--json", folder], capture_output=True, text=True, check=True).stdout)
+    """The record with every value in its place; it is valid, and so is the file."""
+    document = valid.expanded(os.environ["TIDEMARK"], folder)
+    for one in (document, json.loads(Path(folder, "report.json").read_bytes())):
+        wrong = valid.objections(os.environ["TIDEMARK"], one)
+        assert not wrong, f"{folder}: {wrong[:3]}"
+    return document
 
 
 @pytest.fixture(scope="module")

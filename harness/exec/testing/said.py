@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path += [str(HERE), str(HERE.parents[1] / "testing")]
+sys.path += [str(HERE), str(HERE.parents[1] / "testing"), str(HERE.parents[2] / "reports")]
 import exec_server  # noqa: E402
+import valid  # noqa: E402
 from part import drawn  # noqa: E402, F401
 
 ROOT = HERE.parents[2]
@@ -26,7 +27,7 @@ SERVER = os.environ.get("EXEC_SERVER")  # the folder of exec_server.py: programs
 
 class Said:
     def __init__(self, *words, command="exec", path=SITE, folder=None, most=200, **environment):
-        begun = time.monotonic()
+        begun, wall = time.monotonic(), time.time()
         self.words = [command, *map(str, words)]
         full = {**os.environ, "PYTHONPATH": str(path), **environment}
         if command == "exec" and SERVER and "TIDEMARK_EXEC_SETTINGS" not in full:
@@ -34,6 +35,7 @@ class Said:
         done = subprocess.run([TIDEMARK, *self.words], capture_output=True, text=True, cwd=folder, env=full, check=False, timeout=most)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
         self.seconds = time.monotonic() - begun
+        valid.check_written(TIDEMARK, self.words, wall, folder)
 
     def check(self, holds, what):
         if not holds:
