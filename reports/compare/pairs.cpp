@@ -91,7 +91,7 @@ std::vector<std::string> differences(const RunRecord& base, const RunRecord& fre
     return variable == run.env.end() ? std::string() : variable->second;
   };
   for (const std::string& name : variables)
-    if (name != "TIDEMARK_OUT")
+    if (name != "TIDEMARK_OUT" && name != "TIDEMARK_RUN_ID")  // each run's own
       differ(out, one_line(name).c_str(), value(base, name), value(fresh, name));
   differ(out, "device", base.device_kind, fresh.device_kind);
   differ(out, "profile", base.profile, fresh.profile);
