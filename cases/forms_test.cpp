@@ -316,6 +316,24 @@ TEST_P(Forms, AccountsFailWithOneAllocationWrong) {
   if (testing::whole()) EXPECT_GT(count.tried, count.equal) << "most faults change no figure";
 }
 
+// A scenario need not have a replay, as the smallest one has none: everything here, a run's
+// verdicts and its needs go on by the forms alone.
+TEST(WithoutAReplay, FormsAreHeldAndAttacked) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  Scenario scenario = *std::ranges::find(scenarios(), "ddp_bucket_view", &Scenario::name);
+  scenario.replay = nullptr;
+  const Trial trial = testing::first_size(scenario, 2, 2);
+  Count count;
+  attack(scenario, trial, 1, count);
+  EXPECT_GT(count.forms, 0);
+  EXPECT_EQ(count.killed + count.within, count.tried);
+  const Variant& variant = scenario.variants.front();
+  EXPECT_EQ(testing::compare_on_paper(scenario, trial, variant, 0), 0);
+  EXPECT_TRUE(accounts_of(scenario, trial, variant, 0).empty());
+  for (const auto& expected : expectations(scenario, trial, variant, 0))
+    EXPECT_EQ(expected.basis, Basis::form);
+}
+
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const auto& scenario : scenarios()) all.push_back(scenario.name);

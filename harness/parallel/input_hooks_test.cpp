@@ -34,6 +34,23 @@ TEST(InputHooks, AnotherCallsBackwardCompletesOnlyWhatCountsWhatRuns) {
   }
 }
 
+// A call whose only input is shared: all of its gradients arrive in the backward of the other one,
+// before its own has begun.
+TEST(InputHooks, GradientsBeforeTheirOwnBackwardDoNotCountWhereAllDo) {
+  const auto shared = leaf(), x = leaf() * 2;
+  Seen first, second;
+  InputHooks one({x, shared}, InputHooks::Count::all, first.calls()),
+      two({shared}, InputHooks::Count::all, second.calls());
+  one.begin()();
+  torch::autograd::backward({(x * shared).sum()}, {});
+  EXPECT_EQ(first.complete, 1);
+  EXPECT_EQ(second.each, 1);
+  EXPECT_EQ(second.complete, 0);
+  two.begin()();
+  torch::autograd::backward({shared.sum()}, {});
+  EXPECT_EQ(second.complete, 1);
+}
+
 // A call's graph is gone, its hook on a shared leaf is not; a node of a later graph lies where the
 // producer of the call's other input was.
 TEST(InputHooks, ANodeAtTheAddressOfAFreedNodeIsNotCounted) {
