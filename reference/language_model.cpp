@@ -26,17 +26,18 @@ std::vector<Tensor> parameters_of(const LanguageModelRun& run) {
   return all;
 }
 
-at::Tensor batch(const LanguageModelRun& run, const char* what, int step) {
-  return at::tensor(tokens(run.seed, what + ("." + std::to_string(step)),
-                           run.sequence * run.sequences, run.vocabulary),
+// The model learns to name the tokens that it is given.
+at::Tensor batch(const LanguageModelRun& run, int step) {
+  return at::tensor(tokens(run.seed, "inputs." + std::to_string(step), run.sequence * run.sequences,
+                           run.vocabulary),
                     at::kLong);
 }
 
 at::Tensor loss_of(const LanguageModelRun& run, const Leaves& p, int step, Noise& noise) {
   const Heads heads{run.sequence, run.sequences,          run.heads,
                     run.kv_heads, run.hidden / run.heads, /*sequence_slower=*/false};
-  at::Tensor x = noise.rounded(
-      at::embedding(p.front().view({run.vocabulary, run.hidden}), batch(run, "inputs", step)));
+  at::Tensor x =
+      noise.rounded(at::embedding(p.front().view({run.vocabulary, run.hidden}), batch(run, step)));
   const std::size_t weights = run.transformer ? kBlockWeights : 2;  // of a block
   for (std::size_t k = 1; k + 2 < p.size(); k += weights)
     x = run.transformer
@@ -46,7 +47,7 @@ at::Tensor loss_of(const LanguageModelRun& run, const Leaves& p, int step, Noise
   const at::Tensor logits =
       noise.rounded(product(noise, rms_norm(noise, x, p[p.size() - 2]), p.back()),
                     static_cast<double>(run.vocabulary));
-  return noise.rounded(at::cross_entropy_loss(logits, batch(run, "targets", step)),
+  return noise.rounded(at::cross_entropy_loss(logits, batch(run, step)),
                        static_cast<double>(logits.size(0)));
 }
 

@@ -93,16 +93,14 @@ class Training final : public Program {
 
   void fill_inputs(int index) {
     if (trial_.mode == Mode::shapes) return;
-    const auto tokens = [&](const at::Tensor& to, const char* what) {
-      if (!to.defined()) return;
-      const auto values =
-          reference::tokens(trial_.seed, std::string(what) + "." + std::to_string(index),
-                            to.numel(), sizes_.vocabulary);
+    // The model learns to name the tokens that it is given.
+    for (const at::Tensor& to : {inputs_, targets_}) {
+      if (!to.defined()) continue;
+      const auto values = reference::tokens(trial_.seed, "inputs." + std::to_string(index),
+                                            to.numel(), sizes_.vocabulary);
       const CategoryScope category("inputs");
       to.copy_(at::tensor(values, at::kLong).view(to.sizes()).pin_memory(), /*non_blocking=*/true);
-    };
-    tokens(inputs_, "inputs");
-    tokens(targets_, "targets");
+    }
   }
 
   static at::Tensor take(Arrival& arrival) {
