@@ -86,8 +86,12 @@ BenchmarkRow benchmark_row(const TrialRecord& trial, const VariantRecord& varian
   row.counters.emplace_back("collectives", most_a_step(variant, &Step::collectives));
   row.counters.emplace_back("collective_bytes", most_a_step(variant, &Step::collective_bytes));
   std::int64_t retries = 0;
-  for (const RankRecord& rank : variant.ranks)
+  std::string unheld;
+  for (const RankRecord& rank : variant.ranks) {
     retries = std::max(retries, rank.counters.num_alloc_retries);
+    if (!rank.unheld.empty()) unheld = rank.unheld;
+  }
+  if (!unheld.empty()) row.label += "; not held back: " + unheld;
   row.counters.emplace_back("retries", static_cast<double>(retries));
   return row;
 }

@@ -92,6 +92,16 @@ def test_the_library_chooses_how_often():
     assert COUNTERS <= row.keys() and float(row["peak_requested"]) == pytest.approx(once["peak_requested"], rel=1e-5)
 
 
+def test_on_a_gpu():
+    """Rehearsed: time by CUDA events, of as many steps as the library wants; memory as on the virtual device."""
+    words = ("--size", "smoke", "--benchmark_filter=ddp_bucket_view/.*/bucket_view", "--benchmark_min_time=0.01")
+    file = benched(*words, rehearsed=True)
+    assert "by CUDA events" in file["context"]["tidemark_time"] and file["context"]["tidemark_device"].startswith("cuda rehearsal")
+    (row,), (own,) = file["benchmarks"], benched(*words)["benchmarks"]
+    assert row["iterations"] > 1 and row["real_time"] > 0
+    assert {each: row[each] for each in COUNTERS} == {each: own[each] for each in COUNTERS}
+
+
 def test_what_saves_nothing_is_said():
     labels = {row["name"].split("/")[4]: row["label"] for row in benched("--benchmark_filter=zero_bubble_detach/.*/(retained|detach_outputs|hooks_alone)/")["benchmarks"]}
     assert labels["detach_outputs"] == "saves nothing of requested: at its highest the step is as the baseline's"

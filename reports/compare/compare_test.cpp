@@ -243,6 +243,13 @@ TEST_F(Compare, SaysHowTheRunsWereMadeDifferently) {
   EXPECT_THAT(c.differently, Contains(HasSubstr("-> run")));
 }
 
+TEST_F(Compare, WhatEachRunHasOfItsOwnIsNoDifference) {
+  for (Report* report : {&base, &fresh})
+    for (const char* own : {"TIDEMARK_RUN_ID", "TIDEMARK_OUT"})
+      report->run.env[own] = report == &base ? "one" : "another";
+  EXPECT_EQ(compared(base, fresh).differently, std::vector<std::string>());
+}
+
 TEST_F(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {
   base = fresh = hostile_report();
   for (Report* r : {&fresh})

@@ -31,6 +31,7 @@
 #include "harness/virtual/device/cubin.h"
 #include "harness/virtual/device/image.h"
 #include "harness/virtual/device/nesting.h"
+#include "reports/compare/benchmarks.h"
 #include "reports/compare/compare.h"
 #include "reports/compare/render.h"
 #include "reports/curves/curve.h"
@@ -76,6 +77,11 @@ void read_reports(std::string_view bytes) {
   text_of(report), markdown(report), junit(report), html(report);
   compare(report, report, {});
   parse_report(head_text(report), "again");
+}
+
+void read_benchmarks(std::string_view bytes) {
+  const Benchmarks file = parse_benchmarks(bytes, "benchmark.json");
+  compare(file, file, {});
 }
 
 void read_snapshots(std::string_view bytes) {
@@ -143,6 +149,7 @@ void read_projects(std::string_view bytes) {
 
 const std::map<std::string, std::function<void(std::string_view)>>& readers() {
   static const std::map<std::string, std::function<void(std::string_view)>> all{
+      {"benchmarks", read_benchmarks},
       {"checkpoint", read_checkpoints},
       {"cubin", read_code},
       {"events", read_recordings},
