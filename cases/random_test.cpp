@@ -5,7 +5,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 
 #include "harness/device/platform.h"
@@ -14,6 +17,38 @@
 
 namespace tidemark {
 namespace {
+
+// What the numbers of all trials came nearest to their tolerance, by what was compared.
+class Nearest {
+ public:
+  void look(const TrialRecord& record, const Trial& trial) {
+    for (const Verdict& verdict : record.verdicts) {
+      if (!verdict.name.starts_with("parity/reference/") || !verdict.measured || !verdict.high ||
+          *verdict.high <= 0)
+        continue;
+      Place& place = places_[verdict.name];
+      ++place.compared;
+      const double part = *verdict.measured / *verdict.high;
+      if (part >= place.part)
+        place = {place.compared, part, *verdict.measured, *verdict.high,
+                 testing::described(trial) + " " + verdict.variant};
+    }
+  }
+  void print(const char* scenario) const {
+    for (const auto& [name, place] : places_)
+      std::printf("%s | %s | %d compared | %.2g of %.2g (%.2f) | %s\n", scenario,
+                  name.substr(std::string("parity/reference/").size()).c_str(), place.compared,
+                  place.measured, place.allowed, place.part, place.where.c_str());
+  }
+
+ private:
+  struct Place {
+    int compared = 0;
+    double part = 0, measured = 0, allowed = 0;
+    std::string where;
+  };
+  std::map<std::string, Place> places_;
+};
 
 class Random : public ::testing::Test {
  protected:
@@ -41,21 +76,29 @@ class Random : public ::testing::Test {
   /// `everyone` stop together, and the first of them holds the verdicts of all.
   template <class Next>
   void hold(const testing::RandomTrials::Part& part, const World& everyone, Next&& next) {
-    const int trials = testing::seeds(part.trials);
+    const char* const seconds = std::getenv("TIDEMARK_TEST_SECONDS");  // in place of a number
+    const int trials = seconds != nullptr ? INT_MAX : testing::seeds(part.trials);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto stops = [&] {
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+      return HasFailure() || (seconds != nullptr && spent.count() > std::atof(seconds));
+    };
     RunOptions options{.details = Details::none};
     if (!part.controls) options.selected = [](const Variant& v) { return v.role != Role::control; };
     std::map<std::string, std::ptrdiff_t> passed;
+    Nearest nearest;
     int ran = 0;
-    for (int i = 0; i < trials && everyone.worst(HasFailure()) == 0; ++i)
+    for (int i = 0; i < trials && everyone.worst(stops()) == 0; ++i)
       next([&](const Trial& trial, World& world) {
         if (!testing::drawn(i)) return;
         ++ran;
         set_race_detection(part.races > 0 && i % part.races == 0);
         const auto record = gather(run_trial(scenario_, trial, world, options), world);
-        if (world.leads()) testing::passed(record, trial);
+        if (world.leads()) testing::passed(record, trial), nearest.look(record, trial);
         for (const auto& [name, count] : part.at_least)
           passed[name] += testing::passed_of(record, name);
       });
+    if (everyone.leads()) nearest.print(settings_.scenario);
     for (const auto& [name, count] : part.at_least) {
       if (!everyone.leads()) break;
       std::printf("%s: %td verdicts %s of %d trials\n", settings_.scenario, passed[name],

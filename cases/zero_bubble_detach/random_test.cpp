@@ -13,14 +13,19 @@ RandomTrials random_trials() {
                 const bool interleaves = schedule == 2 || schedule >= 5;
                 const int stages = schedule == 6 ? 2 : interleaves ? draw.between(1, 3) : 1;
                 const int bf16 = draw.between(0, 1);
+                // Numbers as far as they compute in seconds.
+                const bool math = trial.mode == Mode::math;
                 const int kv = draw.pick({1, 2, 3}), group = draw.pick({1, 1, 2, 4});
                 return Params{{"layers", trial.ranks * stages + draw.between(0, 2 * trial.ranks)},
-                              {"hidden", kv * group * draw.pick({8, 16, 40, 64, 72, 128, 200})},
-                              {"ffn", draw.between(1, 700)},
+                              {"hidden", kv * group *
+                                             (math ? draw.pick({8, 16})
+                                                   : draw.pick({8, 16, 40, 64, 72, 128, 200}))},
+                              {"ffn", draw.between(1, math ? 100 : 700)},
                               {"heads", kv * group},
                               {"kv_heads", kv},
-                              {"vocabulary", draw.between(2, 3000)},
-                              {"sequence", draw.pick({1, 8, 31, 32, 33, 200, 1600, 3100})},
+                              {"vocabulary", draw.between(2, math ? 200 : 3000)},
+                              {"sequence", math ? draw.pick({2, 3, 8, 31, 33})
+                                                : draw.pick({1, 8, 31, 32, 33, 200, 1600, 3100})},
                               {"microbatch", draw.between(1, 3)},
                               {"microbatches", draw.between(1, 5)},
                               {"schedule", schedule},
@@ -39,7 +44,13 @@ RandomTrials random_trials() {
                                  {"trajectory", 9 * 5},
                                  {"rest/leak", 0.15}},
                     .races = 0,  // the trials of the sizes look for them
-                    .controls = false}};
+                    .controls = false},
+          .together = {.trials = 12,
+                       .at_least = {{"parity/", 11 * 3}},
+                       .mode = Mode::math,
+                       .races = 0,
+                       .controls = false},
+          .processes = 2};
 }
 
 }  // namespace tidemark::testing
