@@ -1,40 +1,45 @@
 // Kinds of memory in one order and one colour each, the same on all pages.
 
-const KINDS = [
-  'parameters',
-  'buffers',
-  'gradients',
-  'optimizer state',
-  'cuBLAS workspaces',
-  'activations',
-  'sharding buffers',
-  'backward',
-  'optimizer temporaries',
-  'other',
-];
+/** From the bottom of a stack to its top: what stays long lies below. The number is that of a colour of style.css. */
+const KINDS = new Map([
+  ['parameters', 0],
+  ['buffers', 1],
+  ['gradients', 2],
+  ['optimizer state', 3],
+  ['cuBLAS workspaces', 4],
+  ['inputs', 10],
+  ['activations', 5],
+  ['sharding buffers', 6],
+  ['gathered parameters', 11],
+  ['gathered frozen parameters', 12],
+  ['backward', 7],
+  ['optimizer temporaries', 8],
+  ['other', 9],
+]);
 /** Memory that the program has freed and the allocator has not got back yet. */
 export const WAITING = 'freed, held for another stream';
 
-const place = (kind) => (KINDS.indexOf(kind) + 1 || KINDS.length + 1) - 1;
+const ORDER = [...KINDS.keys()];
+const place = (kind) => (ORDER.indexOf(kind) + 1 || ORDER.length + 1) - 1;
 
-/** From the bottom of a stack to its top: what stays long lies below. */
 export const inOrder = (kinds) =>
   [...kinds].sort((a, b) => place(a) - place(b) || (a < b ? -1 : a > b ? 1 : 0));
 
-/** The kind of a category of a scenario (CategoryScope). */
+/** The kind of a category of a scenario (CategoryScope in harness/measure/recorder.h) where the two have other words. */
 const OF_CATEGORY = {
-  inputs: 'activations',
   outputs: 'activations',
   gathered: 'sharding buffers',
   communication: 'sharding buffers',
   'receive buffers': 'sharding buffers',
   'persistent buffers': 'buffers',
-  [WAITING]: WAITING,
+  unsharded: 'gathered parameters',
+  frozen: 'gathered frozen parameters',
+  temporaries: 'optimizer temporaries',
+  workspaces: 'cuBLAS workspaces',
 };
-export const kindOf = (category) => OF_CATEGORY[category] ?? (KINDS.includes(category) ? category : 'other');
+/** A category that is in no map keeps its own name: it is seen, and is not "other" silently. */
+export const kindOf = (category) => OF_CATEGORY[category] ?? category;
+export const isKnown = (kind) => kind === WAITING || KINDS.has(kind);
 
 /** The name of a colour of style.css. */
-export function toneOfKind(kind) {
-  if (kind === WAITING) return 'kind-waiting';
-  return KINDS.includes(kind) ? `kind-${KINDS.indexOf(kind)}` : 'kind-9';
-}
+export const toneOfKind = (kind) => (kind === WAITING ? 'kind-waiting' : `kind-${KINDS.get(kind) ?? KINDS.get('other')}`);

@@ -1,12 +1,13 @@
 // holds: reports/README.md, report.html
 // What the page shows, and what its controls change.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, paths, readAt, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
+import { WAITING, isKnown, kindOf } from './kinds.js';
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
 
@@ -24,6 +25,45 @@ export const tests = ({ browser, axe, file }) => ({
       assert.ok(min <= low && max >= high && max > min, `${low} to ${high}: ${min} to ${max}`);
       assert.ok((max - min) / interval <= 8, `${low} to ${high}: ${(max - min) / interval} steps`);
       assert.notEqual(format(min), format(min + interval));
+    }
+  },
+
+  async 'every category that a program names has a kind with a colour'() {
+    const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+    const sources = ['cases', 'harness/parallel'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true }).filter((name) => /(?<!_test)\.cpp$/.test(name)).map((name) => readFileSync(join(root, folder, name), 'utf8')),
+    );
+    const categories = sources.flatMap((source) => [...source.matchAll(/CategoryScope \w+\(([^;]*)\);/g)].flatMap(([, words]) => [...words.matchAll(/"([^"]+)"/g)].map(([, name]) => name)));
+    assert.ok(new Set(categories).size > 8 && categories.includes('unsharded'), categories.join());
+    for (const category of categories) assert.ok(isKnown(kindOf(category)) && kindOf(category) !== 'other', category);
+    assert.ok(!isKnown(kindOf('a category of nobody')));
+  },
+
+  async 'what the peak is made of: the parts have colours of their own, are those of the record, and sum to the peak'() {
+    for (const schedule of ['lagging', 'instant']) {
+      const page = await open(browser, file('sample'), { hash: `#/fsdp_prefetch?trial=0&schedule=${schedule}` });
+      const rows = await page.locator('#composition').evaluate((section) => {
+        const heads = [...section.querySelectorAll('details th')].map((cell) => cell.textContent.trim());
+        const names = [...section.querySelectorAll('.stack-name')].map((name) => name.firstChild.textContent);
+        return [...section.querySelectorAll('.stack')].map((stack, at) => ({
+          name: names[at],
+          parts: [...stack.querySelectorAll('i')].map((part) => ({ title: part.title, tone: part.className, colour: getComputedStyle(part).backgroundColor })),
+          total: Number(stack.querySelector('data').value),
+          record: Object.fromEntries([...section.querySelectorAll('details tbody tr')[at].querySelectorAll('td data')].map((data, of) => [heads[of + 1], Number(data.value)])),
+        }));
+      });
+      assert.ok(rows.length > 2);
+      for (const { name, parts, total, record } of rows) {
+        const drawn = Object.fromEntries(parts.map(({ title }) => [title.slice(0, title.lastIndexOf(':')), Number(title.slice(title.lastIndexOf(':') + 1).replace(/[^\d]/g, ''))]));
+        const wanted = {};
+        for (const [category, bytes] of Object.entries(record)) if (bytes > 0) wanted[kindOf(category)] = (wanted[kindOf(category)] ?? 0) + bytes;
+        const { [WAITING]: waiting = 0, ...alive } = drawn;
+        assert.deepEqual(Object.entries(alive).sort(), Object.entries(wanted).sort(), name);
+        assert.equal(Object.values(drawn).reduce((sum, bytes) => sum + bytes, 0), total, `${name}: ${waiting} wait`);
+        for (const { title, tone } of parts) assert.ok(tone !== 'kind-9' || title.startsWith('other: '), `${name}: ${title} is grey`);
+        assert.equal(new Set(parts.map(({ colour }) => colour)).size, parts.length, `${name}: one colour a kind`);
+      }
+      assert.ok(rows.some(({ parts }) => parts.some(({ title }) => title.startsWith('gathered parameters: '))), 'the waste has a name');
     }
   },
 
