@@ -31,7 +31,9 @@ void leave_cause(const std::string& text) {
 }  // namespace
 
 void host_refuses(const char* what, std::size_t bytes) {
-  const int reason = errno;
+  // Of no room in what was reserved at first errno says nothing: it is of an earlier call.
+  const bool of_memory = errno == ENOMEM || errno == EAGAIN || errno == EMFILE || errno == ENFILE;
+  const int reason = of_memory ? errno : 0;
   const std::string text = "the host refuses " + std::to_string(bytes) + " bytes of " + what +
                            (reason != 0 ? std::string(" (") + std::strerror(reason) + ")" : "") +
                            ", which says nothing about the GPU: raise the limit (ulimit -v, "
