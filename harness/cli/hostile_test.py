@@ -107,6 +107,35 @@ def test_bombs(folder, drawn):
         bounded("compare", "--events", name, name, codes=(2,))
 
 
+# night: makes files of many MiB and reads each in every command that takes it
+def test_large(folder, drawn):
+    """A file above 1 MiB costs 4 bytes of memory for each of its own beside what a small one may, and a second of a processor for each MiB (and three, in which it ends)."""
+    mib = drawn.randint(2, 12)
+    program = json.loads((CORPUS / "report/program.json").read_text())
+    trials = program["trials"] * (mib * 1_000_000 // len(json.dumps(program["trials"])))
+    event = b"}(h\x10h\x11h\x12\x8a\x06\x00\x00\x00\x00\x10\x7fh\x13J\x00\x10\x00\x00h\x14K\x00u"
+    names = b"".join(b"\x8c" + bytes([len(name)]) + name + b"q" + bytes([16 + i]) + b"0" for i, name in enumerate((b"action", b"alloc", b"addr", b"size", b"stream")))
+    contents = {
+        "report.json": json.dumps({**program, "trials": trials}).encode(),
+        "table.csv": b"step,loss\n" + b"".join(b"%d,0.5\n" % i for i in range(mib * 90_000)),
+        "columns.csv": b"step," + b",".join(b"c%d" % i for i in range(mib * 60_000)) + b"\n1" + b",1" * (mib * 60_000),
+        "ints.json": b"[" + b"0," * (mib * 500_000) + b"0]",
+        "trace.pickle": b"\x80\x04" + names + b"}(\x8c\x08segments]\x8c\x0ddevice_traces](](" + event * (mib * 30_000) + b"eeu.",
+        "sharing.pickle": memo_bomb(mib * 450_000, 3),
+    }
+    for name, content in contents.items():
+        pathlib.Path(name).write_bytes(content)
+    assert all(len(content) > 1 << 20 for content in contents.values()), {name: len(content) for name, content in contents.items()}
+    for name, words in (("report.json", "report ."), ("report.json", "compare report.json report.json"), ("table.csv", "compare losses table.csv table.csv"),
+                        ("columns.csv", "compare losses columns.csv columns.csv"), ("ints.json", "snapshot show ints.json"), ("ints.json", "compare losses ints.json ints.json"),
+                        ("trace.pickle", "snapshot show trace.pickle"), ("trace.pickle", "snapshot convert trace.pickle --to perfetto --out o --force"), ("sharing.pickle", "snapshot show sharing.pickle")):
+        size = len(contents[name]) * max(words.count(name), 1)
+        code, _, err, seconds, peak = spent(*words.split())
+        print(words, f"{size >> 20} MiB", code, f"{seconds:.1f} s", f"{peak >> 20} MiB", err.decode(errors="replace")[:200])
+        assert code in (0, 1, 2, 4) and (code != 2 or is_line(err)), err
+        assert peak < GIB + 4 * size and seconds < MOST_SECONDS + 3 + size / (1 << 20), (words, size, seconds, peak)
+
+
 def packed(head, drawn):
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     part, out = b"0," * 500_000, [packer.compress(head)]
