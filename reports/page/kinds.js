@@ -14,6 +14,7 @@ const KINDS = new Map([
   ['gathered frozen parameters', 12],
   ['backward', 7],
   ['optimizer temporaries', 8],
+  ['rounding', 13],
   ['other', 9],
 ]);
 /** Memory that the program has freed and the allocator has not got back yet. */
