@@ -48,12 +48,12 @@ function(tidemark_night_ranks ranks out reason)
   set(${out} "${reason}" PARENT_SCOPE)
 endfunction()
 
-# tidemark_test(NAME SOURCES a_test.cpp ... [LIBRARIES ...] [RANKS n ...] [TORCH] [LAYER layer] [NIGHT reason])
+# tidemark_test(NAME SOURCES a_test.cpp ... [LIBRARIES ...] [RANKS n ...] [NIGHT_RANKS n ...] [TORCH] [LAYER layer] [NIGHT reason])
 # One GoogleTest binary, one ctest entry (one a rank count with RANKS). An empty selection fails: the
 # common main() refuses to run no test. LAYER (null, conformance, trial, mutation, approval ...) becomes ctest's label.
-# Numbers of ranks other than 1, 2 and 4 are for the night.
+# Numbers of ranks other than 1, 2 and 4 are for the night, and those of NIGHT_RANKS.
 function(tidemark_test name)
-  cmake_parse_arguments(arg "TORCH" "LAYER;NIGHT" "SOURCES;LIBRARIES;RANKS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "LAYER;NIGHT" "SOURCES;LIBRARIES;RANKS;NIGHT_RANKS" ${ARGN})
   set(main test_main)
   if(arg_RANKS)
     set(main test_main_ranks)
@@ -81,8 +81,11 @@ function(tidemark_test name)
   if(arg_RANKS)
     target_link_libraries(${name} PRIVATE ranks)
     add_dependencies(${name} ranks_launcher)
-    foreach(ranks ${arg_RANKS})
+    foreach(ranks ${arg_RANKS} ${arg_NIGHT_RANKS})
       tidemark_night_ranks(${ranks} night "${arg_NIGHT}")
+      if(ranks IN_LIST arg_NIGHT_RANKS)
+        set(night "the same test runs on another number of ranks")
+      endif()
       tidemark_add_test(NAME ${name}.${ranks} COMMAND ranks_launcher ${ranks} $<TARGET_FILE:${name}> LABELS ${arg_LAYER} NIGHT "${night}")
       list(APPEND tests ${name}.${ranks})
     endforeach()
