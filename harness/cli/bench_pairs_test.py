@@ -72,6 +72,7 @@ def test_a_rank_of_a_job():
     assert worse.returncode == 1 and "stash/manual_time: memory/active/peak" in worse.stdout and "(+512" in worse.stdout
 
 
+# night: the same row five times; test_a_rank_of_a_job reads rows by day
 def test_the_library_chooses_how_often():
     """One step by default, as virtual time repeats itself; min_time, repetitions and aggregates as the library has them."""
     words = ("--size", "smoke", "--benchmark_filter=ddp_bucket_view/.*/bucket_view")
@@ -92,6 +93,7 @@ def test_the_library_chooses_how_often():
     assert COUNTERS <= row.keys() and float(row["peak_requested"]) == pytest.approx(once["peak_requested"], rel=1e-5)
 
 
+# night: rehearses a GPU; test_a_rank_of_a_job reads rows by day
 def test_on_a_gpu():
     """Rehearsed: time by CUDA events, of as many steps as the library wants; memory as on the virtual device."""
     words = ("--size", "smoke", "--benchmark_filter=ddp_bucket_view/.*/bucket_view", "--benchmark_min_time=0.01")

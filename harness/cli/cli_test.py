@@ -61,7 +61,7 @@ def test_a_mistake_is_one_line_and_its_code():
             ("run --out file", 2, "is not a folder"),
             ("run --out full", 2, "never overwrites"), ("run --out full --force", 2, "there is no report.json"), ("run --out . --force", 2, "does not empty the current folder"),
             ("run --out /proc/nosuch", 2, "cannot be made"),
-            ("report nosuch", 2, "nosuch")), 3):
+            ("report nosuch", 2, "nosuch")), 4):
         refuses(code, says, line)
     refuses(2, "error: TIDEMARK_PLACEMENT=up: expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending\n", "run fsdp_prefetch/stash", TIDEMARK_PLACEMENT="up")
     assert not Path("tidemark-out").exists(), "a mistake left a folder"
@@ -202,6 +202,7 @@ def test_every_scenario_passes_beside_the_others():
     assert len(trials) >= 4
 
 
+# night: five runs under mpirun; other_mpi_test has the ranks of an mpirun by day
 def test_under_another_launcher_the_flags_count_too():
     """Under another mpirun the ranks make the settings that the launching process would make."""
     mpirun = ("mpirun", "--oversubscribe", "-n", "2")

@@ -65,6 +65,7 @@ def test_exit():
     assert re.search(r"\nIncomplete: 0 of 3 trials finished; ", gone.stdout), f"no trial finished: {gone.stdout[-300:]}"
 
 
+# night: a trial of many GiB twice; test_killed has a run that does not reach its end by day
 def test_capacity():
     """The same trial on the same GPUs, alone and beside one that needs more."""
     words = ["--size", "seed", "--mode", "shapes", "--schedule", "instant", "--steps", "2", "--ranks", "2", "--set", "layers=14", "--details", "none"]

@@ -63,6 +63,7 @@ def test_exec_has_the_same_colours():
     assert not red("--color", "never", CLICOLOR_FORCE="1")
 
 
+# night: three runs for one line; history_test holds the times of earlier runs by day
 def test_time_that_is_left():
     words = ("run", "ddp_bucket_view/bucket_view/smoke", "--mode", "shapes", "--schedule", "instant", "--details", "none")
     left = re.compile(r"\[1/1\] .* s, about [\d.]+ m?s left\)")

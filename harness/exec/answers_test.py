@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from testing.said import HERE, MIB, Said
+from testing.said import HERE, MIB, Said, drawn
 
 RUNS = int(os.environ.get("TIDEMARK_TEST_RUNS", "0"))
 LOAD = int(os.environ.get("TIDEMARK_TEST_LOAD", "2"))
@@ -71,7 +71,7 @@ def test_long_steps():
 
 
 # holds: harness/exec/README.md, One answer
-@pytest.mark.parametrize("flags", [[], ["--report"]])
+@pytest.mark.parametrize("flags", drawn([[], ["--report"]], 2))
 def test_cycles(flags, tmp_path):
     """Python's collector runs at the same objects however long the host takes: tidemark's part in the process makes none on a clock of its own."""
     runs = [Said(*(flags and [*flags, tmp_path / str(seconds)]), "--", sys.executable, HERE / "answers" / "cycles.py", seconds).ends(0) for seconds in (0, 2.4)]

@@ -3,12 +3,12 @@ import json
 import sys
 
 import pytest
-from testing.said import FOLDER, MIB, Said
+from testing.said import FOLDER, MIB, Said, drawn
 
 DEVICES, FRAMES = 64, 1000  # harness/virtual/recorder/format.h
 
 
-@pytest.mark.parametrize("device", [0, 15, 16, DEVICES - 1])
+@pytest.mark.parametrize("device", drawn([0, 15, 16, DEVICES - 1], 2))
 def test_devices(device):
     """A program's memory counts on each device that it can have."""
     (FOLDER / "on.py").write_text("import sys, torch\nx = torch.empty(500 << 20, dtype=torch.uint8, device=f'cuda:{sys.argv[1]}')\n")
@@ -20,7 +20,7 @@ def test_no_more_devices():
     Said("--devices", DEVICES + 1, "--", "true").ends(2, "--devices")
 
 
-@pytest.mark.parametrize("depth", [FRAMES - 20, FRAMES, FRAMES + 1, 3 * FRAMES])
+@pytest.mark.parametrize("depth", drawn([FRAMES - 20, FRAMES, FRAMES + 1, 3 * FRAMES], 2))
 def test_frames(depth):
     """A stack of any depth leaves the list of what was alive whole; of one that is deeper than the bound the innermost frames stay."""
     (FOLDER / "deep.py").write_text(
@@ -32,7 +32,7 @@ def test_frames(depth):
     assert any("deep.py:4" in str(part) for part in trial["alive"]["parts"]), trial["alive"]
 
 
-@pytest.mark.parametrize("name", ["a\nb.py", "c\rd.py", "e\u2028f.py"])
+@pytest.mark.parametrize("name", drawn(["a\nb.py", "c\rd.py", "e\u2028f.py"], 3))
 def test_names_of_files(name):
     """Lines of a program whose file has a line break in its name."""
     (FOLDER / name).write_text("import torch\nx = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\n")

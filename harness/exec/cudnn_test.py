@@ -49,6 +49,7 @@ for channels, filters, groups in (16, 16, 1), (64, 8, 1), (16, 16, 2), (3, 64, 1
     result.check(kinds == ["TF32"] * 6 + ["fp32"] * 7 and depthwise_on_one_side == "TF32", result.out)
 
 
+# night: CTC loss, in two modes; exec_cudnn_recurrent and exec_cudnn_attention hold workspaces and numbers by day
 def test_ctc():
     """CTC loss: numbers, its workspace by the sizes of its algorithm's tables, the same bytes in both modes, and what has no numbers."""
     agree("ctc", 20, 40)

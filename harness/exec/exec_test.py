@@ -59,6 +59,7 @@ def test_verdicts():
     result.ends(137, "was ended by signal 9", "3.00", "ended early with 3 MiB allocated")
 
 
+# night: programs that become others; exec_verdicts holds the limits by day
 def test_unmeasured():
     """No verdict passes by the peaks of other processes, or by those of what a process has become."""
     large = "import torch, os; x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"

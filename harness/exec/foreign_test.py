@@ -126,6 +126,7 @@ def test_open_tells_no_other_user(folder):
     assert not page.exists()
 
 
+# night: four runs of fit; exec_foreign_a_cache_of_libraries holds by day that a folder of another user is not taken
 def test_a_cache_of_another(folder):
     """`tidemark fit` takes no answer from a folder that another user has made, or could write to."""
     (folder / "train.py").write_text("import torch\nx = torch.empty(1 << 20, device='cuda')\n")

@@ -2,7 +2,7 @@
 import random
 import re
 
-from testing.said import FOLDER, python
+from testing.said import FOLDER, drawn, python
 
 PROGRAM = """
 from torch import nn
@@ -134,7 +134,7 @@ for step in range(60):
 
 def test_arrays():
     """Python's collector does not know what is in NumPy's arrays of objects (a replay buffer). One belongs to an object, one to a function."""
-    for kept, holder in {"buffer.rows": "`buffer` in <module> (<string>:6), attribute `rows` of Buffer", "seen": "`seen` in train (<string>:9)"}.items():
+    for kept, holder in drawn({"buffer.rows": "`buffer` in <module> (<string>:6), attribute `rows` of Buffer", "seen": "`seen` in train (<string>:9)"}.items(), 2):
         result = python(f"""
 import numpy
 class Buffer:

@@ -58,6 +58,7 @@ def test_mistakes(tmp_path, text, message):
     assert outcomes["test_it"][0] == "error" and message in outcomes["test_it"][1], output
 
 
+# night: one more pytest; test_pytest reads a project by day
 def test_other_projects_without_the_table(tmp_path):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n[tool.other]\nx = [1,\n 2]\n')
     assert command(tmp_path)[0] == 0
