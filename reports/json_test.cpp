@@ -156,6 +156,17 @@ TEST(Json, WritesStepsThatAreTheSameOnce) {
   EXPECT_EQ(written[0]["times"], 98);
   const Report back = parse_report(json_text(json), "x");
   EXPECT_EQ(back.trials[0].variants[0].ranks[0].steps, steps);
+  const auto read = [&](int times) {
+    const std::string text =
+        with(json_text(json), "\"times\": 98", "\"times\": " + std::to_string(times));
+    return parse_report(text, "x").trials[0].variants[0].ranks[0].steps.size();
+  };
+  const auto most = static_cast<std::size_t>(kMostSteps);  // in all: one step follows these
+  EXPECT_EQ(read(kMostSteps - 2), most - 1);
+  EXPECT_EQ(read(kMostSteps - 1), most);
+  EXPECT_THAT(why_refused(with(json_text(json), "\"times\": 98",
+                               "\"times\": " + std::to_string(kMostSteps))),
+              HasSubstr("steps"));
   for (const char* times : {"0", "-1", "100001", "1e9", "\"2\""})
     EXPECT_THAT(
         why_refused(with(json_text(json), "\"times\": 98", std::string("\"times\": ") + times)),

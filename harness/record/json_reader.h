@@ -64,11 +64,11 @@ class JsonReader {
   template <class T>
   void runs(const char* key, std::vector<T>& all, const char*) {
     if (extent_ == Extent::details) return;
-    constexpr std::size_t kMost = 100'000;
     node_[key].each([&](const Node& item) {
       const int times = item.has("times") ? item["times"].small_integer() : 1;
-      if (times < 1 || all.size() + static_cast<std::size_t>(times) > kMost)
-        item["times"].fail("is not a number of steps (from 1 to 100,000 in all)");
+      if (times < 1 || all.size() + static_cast<std::size_t>(times) > kMostSteps)
+        item["times"].fail(
+            fmt::format("is not a number of steps (from 1 to {} in all)", kMostSteps));
       T each;
       read(item, each);
       all.insert(all.end(), static_cast<std::size_t>(times), each);

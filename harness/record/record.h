@@ -146,6 +146,9 @@ struct Symbol {
   std::optional<double> value = {};
 };
 
+/// Of a trial: what `run` takes, what a rank records and what a reader reads.
+inline constexpr int kMostSteps = 100'000;
+
 struct TrialRecord {
   std::string scenario, size, schedule;
   Mode mode = Mode::shapes;
