@@ -161,11 +161,11 @@ TEST(Json, WritesStepsThatAreTheSameOnce) {
         with(json_text(json), "\"times\": 98", "\"times\": " + std::to_string(times));
     return parse_report(text, "x").trials[0].variants[0].ranks[0].steps.size();
   };
-  const auto most = static_cast<std::size_t>(kMostSteps);  // in all: one step follows these
-  EXPECT_EQ(read(kMostSteps - 2), most - 1);
-  EXPECT_EQ(read(kMostSteps - 1), most);
+  const auto most = static_cast<std::size_t>(kMostTrialSteps);  // in all: one step follows these
+  EXPECT_EQ(read(kMostTrialSteps - 2), most - 1);
+  EXPECT_EQ(read(kMostTrialSteps - 1), most);
   EXPECT_THAT(why_refused(with(json_text(json), "\"times\": 98",
-                               "\"times\": " + std::to_string(kMostSteps))),
+                               "\"times\": " + std::to_string(kMostTrialSteps))),
               HasSubstr("steps"));
   for (const char* times : {"0", "-1", "100001", "1e9", "\"2\""})
     EXPECT_THAT(

@@ -66,9 +66,9 @@ class JsonReader {
     if (extent_ == Extent::details) return;
     node_[key].each([&](const Node& item) {
       const int times = item.has("times") ? item["times"].small_integer() : 1;
-      if (times < 1 || all.size() + static_cast<std::size_t>(times) > kMostSteps)
+      if (times < 1 || all.size() + static_cast<std::size_t>(times) > kMostTrialSteps)
         item["times"].fail(
-            fmt::format("is not a number of steps (from 1 to {} in all)", kMostSteps));
+            fmt::format("is not a number of steps (from 1 to {} in all)", kMostTrialSteps));
       T each;
       read(item, each);
       all.insert(all.end(), static_cast<std::size_t>(times), each);

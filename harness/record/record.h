@@ -147,7 +147,7 @@ struct Symbol {
 };
 
 /// Of a trial: what `run` takes, what a rank records and what a reader reads.
-inline constexpr int kMostSteps = 100'000;
+inline constexpr int kMostTrialSteps = 100'000;
 
 struct TrialRecord {
   std::string scenario, size, schedule;

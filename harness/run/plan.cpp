@@ -210,11 +210,11 @@ std::vector<PlannedTrial> plan(const Request& request, const std::vector<Scenari
   if (scenarios.empty()) throw std::logic_error("no scenario is registered: this build is broken");
   if (request.ranks < 1 || request.ranks > 1024)
     throw UsageError(fmt::format("--ranks {}: must be from 1 to 1024", request.ranks));
-  if (request.steps != 0 && (request.steps < 2 || request.steps > kMostSteps))
+  if (request.steps != 0 && (request.steps < 2 || request.steps > kMostTrialSteps))
     throw UsageError(
         fmt::format("--steps {}: must be from 2 (the first step makes the optimizer's state, the "
                     "last one is judged) to {}",
-                    request.steps, kMostSteps));
+                    request.steps, kMostTrialSteps));
   std::vector<Pattern> patterns;
   for (const auto& text : request.patterns) patterns.push_back(parse(text));
   if (patterns.empty()) patterns.emplace_back();
