@@ -12,10 +12,11 @@ namespace tidemark::reference {
 
 /// Largest relative errors, Euclidean norms of whole tensors.
 struct Spread {
-  std::vector<double> loss;        // by step
-  std::vector<double> gradients;   // by tensor, of step 0
-  std::vector<double> parameters;  // by tensor, each element in parts of Trained::scales
-  std::vector<double> plain;       // parameters without their scales
+  std::vector<double> loss;       // by step
+  std::vector<double> gradients;  // by tensor, of step 0
+  /// By tensor, each element in parts of Trained::scales; in bf16 at least the mean of all tensors.
+  std::vector<double> parameters;
+  std::vector<double> plain;  // parameters without their scales
 };
 
 /// Trainings with errors that are compared with the exact one.
