@@ -13,7 +13,8 @@ from testing.said import FOLDER, ROOT, SITE, TIDEMARK
 SEED = int(os.environ.get("TIDEMARK_TEST_SEED", time.time_ns() % 1_000_000))
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root can mount a file system")
 ROOM = (0, 4, 8, 24, 40, 64)  # KiB that are left: each lets more of what a run writes be written
-MOUNTED = 'mount -t tmpfs -o size=1M full "$TMPDIR" && (cat /dev/zero >"$TMPDIR/fill" 2>/dev/null; truncate -s "-$ROOM" "$TMPDIR/fill"); exec "$@"'
+# In a chroot the root is no mount, whose propagation could be changed.
+MOUNTED = 'mount --make-rprivate / 2>/dev/null; mount -t tmpfs -o size=1M full "$TMPDIR" && (cat /dev/zero >"$TMPDIR/fill" 2>/dev/null; truncate -s "-$ROOM" "$TMPDIR/fill"); exec "$@"'
 NAMES_IT = r"{place} is full: make room there, or set TMPDIR to another folder|{place}/\S+: No space left on device"
 
 
@@ -22,7 +23,7 @@ def full(kib, *words, **more):
     place = FOLDER / "temporary"
     place.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": SITE, **more, "TMPDIR": str(place), "ROOM": f"{kib}K"}
-    done = subprocess.run(["unshare", "-m", "sh", "-c", MOUNTED, "sh", *map(str, words)], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(["unshare", "-m", "--propagation", "unchanged", "sh", "-c", MOUNTED, "sh", *map(str, words)], cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=300, check=False)
     said = done.stdout + done.stderr
     print(f"{kib} KiB: exit code {done.returncode}\n{said}")
     return done.returncode, said, re.compile(NAMES_IT.format(place=re.escape(str(place))))
