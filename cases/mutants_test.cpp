@@ -35,7 +35,7 @@ void update_by(const Tensors& parameters, const Tensors& kept, double part, std:
     parameters[k].copy_(kept[k] + part * (parameters[k] - kept[k]));
 }
 
-// What Adam divides by in step `step`, counted from 0: the root of the second moment's correction.
+// Adam's divisor in step `step`, counted from 0: the root of the second moment's correction.
 double root(int step) { return std::sqrt(1 - std::pow(0.999, step + 1)); }
 
 std::vector<Mistake> mutants() {
@@ -185,9 +185,6 @@ const Verdict* failed_of(const TrialRecord& record, const std::string& prefixes)
   return bar == prefixes.npos ? nullptr : failed_of(record, prefixes.substr(bar + 1));
 }
 
-// The worst of a rank that has run.
-int on_any(const World& world, int value) { return world.worst(value); }
-
 class Mutants : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -223,7 +220,7 @@ TEST_P(Mutants, AreRedByTheVerdictThatNamesThem) {
   for (const Mistake& mutant : mutants()) {
     now.done = 0;
     const TrialRecord record = run(broken(scenario(), mutant));
-    if (on_any(world, now.done > 0 ? 1 : 0) == 0) continue;  // it has nothing to break here
+    if (world.worst(now.done > 0 ? 1 : 0) == 0) continue;  // it has nothing to break here
     if (!world.leads()) continue;
     const Verdict* verdict = failed_of(record, mutant.caught_by);
     if (verdict != nullptr)

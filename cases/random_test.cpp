@@ -18,7 +18,7 @@
 namespace tidemark {
 namespace {
 
-// What the numbers of all trials came nearest to their tolerance, by what was compared.
+// The numbers of all trials that came nearest to their tolerance: one for each thing compared.
 class Nearest {
  public:
   void look(const TrialRecord& record, const Trial& trial) {

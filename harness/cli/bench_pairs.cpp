@@ -28,13 +28,18 @@ using Clock = std::chrono::steady_clock;
 // buckets).
 constexpr int kWarmUp = 2;
 
-// The schedule whose clock is the device's: a model of the GPU, or the GPU's own.
+// The schedule with the device's clock: that of a model of the GPU, or the GPU's own.
 std::string timed_schedule() { return virtual_device() != nullptr ? "calibrated" : "device"; }
 
 // A trial, and the records of those of its variants that a benchmark wanted: on rank 0 whole.
 class Pairs {
  public:
   Pairs(PlannedTrial planned, World& world) : planned_(std::move(planned)), world_(world) {}
+
+  std::string reason_to_leave_out(const Variant& variant) const {
+    const auto& leave_out = planned_.scenario->leave_out;
+    return leave_out ? leave_out(planned_.trial, variant) : "";
+  }
 
   void run(benchmark::State& state, const Variant& variant, bool& failed) {
     TrialRecord trial = record_of(*planned_.scenario, planned_.trial);
@@ -62,11 +67,6 @@ class Pairs {
       if (each.role == Role::baseline && reason_to_leave_out(each).empty()) return &each;
     return nullptr;
   }
-  std::string reason_to_leave_out(const Variant& variant) const {
-    const auto& leave_out = planned_.scenario->leave_out;
-    return leave_out ? leave_out(planned_.trial, variant) : "";
-  }
-
   void set_device() const {
     release_device();
     if (planned_.capacity != 0) set_capacity(planned_.capacity);
@@ -162,7 +162,7 @@ class Filter {
   regex_t expression_{};
 };
 
-/// A variant of a trial whose name the filter takes.
+/// A variant that the filter takes, by its name, and its trial.
 struct Chosen {
   std::size_t trial;
   const Variant* variant;
@@ -236,9 +236,7 @@ void register_pairs(const Options& given, const std::string& filter_text, World&
     for (const Chosen& one : pairs) {
       const PlannedTrial& of = possible[one.trial];
       if (of.scenario != each.scenario || of.trial.schedule != each.trial.schedule) continue;
-      const auto& leave_out = each.scenario->leave_out;
-      if (const std::string why = leave_out ? leave_out(each.trial, *one.variant) : "";
-          !why.empty()) {
+      if (const std::string why = here->reason_to_leave_out(*one.variant); !why.empty()) {
         if (world.leads()) print(stderr, "note: {}: not measured: {}\n", one.name, why);
         continue;
       }

@@ -44,7 +44,7 @@ COMMANDS = [
 
 @pytest.fixture(params=COMMANDS, ids=lambda one: f"{one[0]}: {one[3]}")
 def command(request, folder):
-    """Runs a command whose file of another folder is as new."""
+    """Runs a command on a fresh copy of a file of the corpus."""
     reader, of_corpus, place, words = request.param
 
     def run(**more):
@@ -62,7 +62,7 @@ def command(request, folder):
 
 
 def test_a_reader_that_throws(command):
-    """Each of these exceptions is none that a reader throws on purpose."""
+    """No reader throws any of these exceptions on purpose."""
     for what in command.drawn.sample(THROWN, 3):
         done = command(throws=what)
         said = "the host has no memory left" if what == "bad_alloc" else "a fault of tidemark: "

@@ -104,7 +104,7 @@ Benchmarks parse_benchmarks(std::string_view text, const std::string& where) {
     const bool aggregate = node.has("run_type") && node["run_type"].text() == "aggregate";
     if (aggregate && node["aggregate_name"].text() != "median") return;
     const std::string name = node[node.has("run_name") ? "run_name" : "name"].text();
-    if (std::ranges::find(order, name) == order.end()) order.push_back(name);
+    if (!single.contains(name) && !medians.contains(name)) order.push_back(name);
     read_entry(node, (aggregate ? medians : single)[name]);
   });
   for (const std::string& name : order) {

@@ -1,5 +1,5 @@
-// Preloaded into the command (boundary_test.py): the file of TIDEMARK_TEST_FILE, by its name,
-// throws where it is read, or memory ends so many allocations later.
+// Preloaded into the command (boundary_test.py). Reading the file that TIDEMARK_TEST_FILE names
+// throws an exception, or memory ends a number of allocations after it.
 #include <sys/syscall.h>
 #include <unistd.h>
 
