@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "harness/record/json_node.h"
+#include "harness/virtual/device/nesting.h"
 #include "reports/compare/pairs.h"
 
 namespace tidemark {
@@ -86,6 +87,7 @@ bool is_benchmarks(std::string_view begin) {
 }
 
 Benchmarks parse_benchmarks(std::string_view text, const std::string& where) {
+  refuse_deep(text, where);
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded())
     throw std::runtime_error(where +

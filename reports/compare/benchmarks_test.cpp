@@ -122,6 +122,7 @@ TEST(Benchmarks, BadFilesAreALine) {
     return "accepted";
   };
   EXPECT_THAT(refused("{\"context\": {"), HasSubstr("A.json: not JSON"));
+  EXPECT_THAT(refused("{\"context\": " + std::string(2000, '[')), HasSubstr("A.json: is nested"));
   EXPECT_THAT(refused(R"({"context": {}})"), HasSubstr("A.json: missing key 'benchmarks'"));
   EXPECT_THAT(refused(R"({"context": 1, "benchmarks": []})"), HasSubstr("A.json: context"));
   EXPECT_THAT(refused(R"({"context": {}, "benchmarks": [{"name": "a"}]})"), HasSubstr("real_time"));
