@@ -27,7 +27,7 @@ void fill(std::uint64_t seed, const std::string& name, std::int64_t offset,
 
 at::Tensor batch(const Trial& trial, const std::string& name, at::IntArrayRef size, int rank,
                  at::ScalarType type) {
-  const CategoryScope category("inputs");
+  const CategoryScope category(MemoryKind::inputs);
   auto x = at::empty(size, at::TensorOptions().dtype(type).device(at::kCUDA));
   if (trial.mode == Mode::math) fill(trial.seed, name, rank * x.numel(), x);
   return x;
@@ -35,7 +35,7 @@ at::Tensor batch(const Trial& trial, const std::string& name, at::IntArrayRef si
 
 at::Tensor Parameters::add(const Trial& trial, const std::string& name, at::IntArrayRef size,
                            at::ScalarType type, double step) {
-  const CategoryScope category("parameters");
+  const CategoryScope category(MemoryKind::parameters);
   names_.push_back(name);
   values.push_back(at::empty(size, at::TensorOptions().dtype(type).device(at::kCUDA)));
   if (trial.mode == Mode::math) fill(trial.seed, name, 0, values.back(), step);

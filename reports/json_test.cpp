@@ -65,6 +65,29 @@ TEST(Json, ReadsVersion1_0WhichHadLess) {
   EXPECT_EQ(read.trials[0].verdicts[2].rank, 1);
 }
 
+TEST(Json, ReadsTheWordsOfScenariosKindsUpTo3_0AndRefusesThoseThatItDoesNotKnow) {
+  auto old = to_json(small_report());
+  Json& rank = old["trials"][0]["variants"][0]["ranks"][0];
+  const auto categories = [&](const char* text) {
+    rank["categories"] = Json::parse(text);
+    return parse_report(json_text(old), "x").trials[0].variants[0].ranks[0].categories;
+  };
+  const auto read = categories(R"({"unsharded": {"peak_share": 3, "end": 1},
+                                   "frozen": {"peak_share": 4, "end": 2},
+                                   "workspaces": {"peak_share": 5, "end": 0},
+                                   "other": {"peak_share": 6, "end": 0},
+                                   "rounding": {"peak_share": 1, "end": 0}})");
+  EXPECT_EQ(read.size(), 4u);
+  EXPECT_EQ(read.at(MemoryKind::gathered_parameters).peak_share, 3);
+  EXPECT_EQ(read.at(MemoryKind::gathered_frozen_parameters).end, 2);
+  EXPECT_EQ(read.at(MemoryKind::workspaces).peak_share, 5);
+  EXPECT_EQ(read.at(MemoryKind::other).peak_share, 7) << "the shares still sum to the peak";
+  for (const auto& [kind, bytes] : read) EXPECT_EQ(memory_kind(name_of(kind)), kind);
+  EXPECT_THAT([&] { categories(R"({"holograms": {"peak_share": 3, "end": 1}})"); },
+              testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr(
+                  "'holograms' is no kind of memory that this version of tidemark knows")));
+}
+
 TEST(Json, ReadsProgramsOfVersion2) {
   const auto text =
       R"({"schema": "tidemark/report", "schema_version": "2.1", "run": {}, "trials": [],

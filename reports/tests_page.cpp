@@ -164,7 +164,7 @@ std::vector<std::vector<std::string>> alive_rows(const std::optional<AliveAtPeak
       rest += part.bytes;
     else
       out.push_back(
-          {exact(part.bytes), std::to_string(part.count), part.kind,
+          {exact(part.bytes), std::to_string(part.count), name_of(part.kind),
            part.module + (part.module.empty() || part.site.empty() ? "" : ", ") + part.site});
   }
   if (rest > 0)

@@ -61,13 +61,13 @@ class Training final : public Program {
     output_ = forward(input_);
     {
       loss_.reset();  // of the step before, which the new one would stand beside
-      const CategoryScope category("outputs");
+      const CategoryScope category(MemoryKind::outputs);
       loss_ = mean_square_error(output_, input_);
     }
 
     recorder.phase("backward");
     {
-      const CategoryScope category("gradients");
+      const CategoryScope category(MemoryKind::gradients);
       torch::autograd::backward({loss_}, {});
     }
     finish_reduction();
@@ -107,7 +107,7 @@ class Training final : public Program {
 
   void make_buckets(const std::vector<Order>& contents) {
     const at::NoGradGuard no_grad;
-    const CategoryScope category("persistent buffers");
+    const CategoryScope category(MemoryKind::persistent_buffers);
     buckets_.clear();
     views_.assign(parameters_.size(), {});
     for (const auto& members : contents) {
@@ -139,7 +139,7 @@ class Training final : public Program {
     auto x = at::layer_norm(input, {hidden}, parameters_.front());
     for (std::size_t i = 1; i + 1 < parameters_.size(); i += 2)
       x = x + at::linear(at::gelu(at::linear(x, parameters_[i])), parameters_[i + 1]);
-    const CategoryScope category("outputs");
+    const CategoryScope category(MemoryKind::outputs);
     return at::layer_norm(x, {hidden}, parameters_.back());
   }
 

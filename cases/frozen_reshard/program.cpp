@@ -33,7 +33,7 @@ class LinearChain {
       if (r > 0)
         add({{layer + ".adapter_fc_a.weight", {r, h}}, {layer + ".adapter_fc_b.weight", {h, r}}});
     }
-    const CategoryScope category("parameters");
+    const CategoryScope category(MemoryKind::parameters);
     for (std::int64_t i = 0; setup.shared_input && i < setup.layers; ++i)
       shared_.push_back(at::empty({h}, at::TensorOptions().dtype(step.stored).device(at::kCUDA))
                             .requires_grad_(true));
@@ -177,7 +177,7 @@ class Training final : public Program {
     }
     for (auto* p : parameters_) p->gradient.reset();
     for (auto& shared : model_.shared_inputs()) shared.mutable_grad().reset();
-    const CategoryScope category("outputs");
+    const CategoryScope category(MemoryKind::outputs);
     loss_ = at::zeros({}, at::TensorOptions().dtype(step_.stored).device(at::kCUDA));
   }
 
@@ -199,7 +199,7 @@ class Training final : public Program {
                       microbatch + 1 == setup_.microbatches;
     const double share = 1.0 / static_cast<double>(setup_.microbatches);
     loss_.add_(losses_[m].detach(), share);
-    const CategoryScope category("gradients");
+    const CategoryScope category(MemoryKind::gradients);
     const auto weight = at::full({}, share, losses_[m].options().requires_grad(false));
     bool succeeded = true;
     try {

@@ -205,7 +205,7 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
               "frozen units still whole when the backward of the unit two before "
               "begins, or at the end of backward"));
 
-  const auto left = record.categories.find("frozen");
+  const auto left = record.categories.find(MemoryKind::gathered_frozen_parameters);
   if (!waits_for_clock(trial) && (expected.frozen_bytes == 0 || unfollowed_settings().empty()))
     verdicts.push_back(counted("rest/frozen", expected.frozen_bytes,
                                left == record.categories.end() ? 0 : left->second.end, "bytes",

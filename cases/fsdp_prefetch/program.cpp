@@ -42,7 +42,7 @@ class MultiMlp {
       const auto wide = at::gelu(at::linear(hooked, (*block)[0]));
       x = x + block->post_forward(at::linear(wide, (*block)[1]));
     }
-    const CategoryScope category("outputs");
+    const CategoryScope category(MemoryKind::outputs);
     x = root_.post_forward(at::layer_norm(x, {hidden_}, root_[1]));
     step_.end_forward();
     return x;
@@ -91,13 +91,13 @@ class Training final : public Program {
       const at::Tensor x = step_.gathered == step_.stored ? input_ : input_.to(step_.gathered);
       output_ = model_.forward(x);
       loss_.reset();  // of the step before, which the new one would stand beside
-      const CategoryScope category("outputs");
+      const CategoryScope category(MemoryKind::outputs);
       loss_ = mean_square_error(output_, x);
     }
 
     recorder.phase("backward");
     {
-      const CategoryScope category("gradients");
+      const CategoryScope category(MemoryKind::gradients);
       torch::autograd::backward({loss_}, {});
     }
     // The mean over the ranks, for the report; in place, and nothing reads this rank's own any

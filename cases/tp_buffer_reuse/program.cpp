@@ -87,7 +87,7 @@ class Stage {
   };
 
   at::Tensor add(std::int64_t rows, std::int64_t columns, std::vector<Piece> pieces) {
-    const CategoryScope category("parameters");
+    const CategoryScope category(MemoryKind::parameters);
     auto value = at::empty(
         {rows, columns},
         at::TensorOptions().dtype(dimensions_.bf16 ? at::kBFloat16 : at::kFloat).device(at::kCUDA));
@@ -131,7 +131,7 @@ class Training final : public Program {
     group_.warm_up(dimensions_.rows(), dimensions_.hidden,
                    dimensions_.bf16 ? at::kBFloat16 : at::kFloat);
     {
-      const CategoryScope category("outputs");
+      const CategoryScope category(MemoryKind::outputs);
       loss_ = at::empty({1}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA));
     }
     if (trial.mode == Mode::shapes) return;
@@ -151,7 +151,7 @@ class Training final : public Program {
         in_flight.push_back(forward(index, round * dimensions_.in_flight + i));
 
       recorder.phase("backward" + suffix);
-      const CategoryScope category("gradients");
+      const CategoryScope category(MemoryKind::gradients);
       for (auto& microbatch : in_flight) {
         backward(microbatch);
         microbatch = {};

@@ -26,7 +26,7 @@ at::Tensor TensorParallel::buffer(const char* name, std::int64_t rows, std::int6
   const auto numel = rows * features;
   auto& buffer = buffers_[name];
   if (!buffer.defined() || buffer.numel() < numel) {
-    const CategoryScope category("persistent buffers");
+    const CategoryScope category(MemoryKind::persistent_buffers);
     buffer.reset();
     buffer = at::empty({numel}, at::TensorOptions().dtype(type).device(at::kCUDA));
   }
@@ -46,14 +46,14 @@ void TensorParallel::warm_up(std::int64_t rows, std::int64_t features, at::Scala
 at::Tensor TensorParallel::gathered_output(std::int64_t rows, const at::Tensor& like) {
   if (policy_ == GatherPolicy::aliased || policy_ == GatherPolicy::aliased_by_name)
     return input_buffer(rows, like);
-  const CategoryScope category("gathered");
+  const CategoryScope category(MemoryKind::gathered_activations);
   return fresh(rows, like);
 }
 
 at::Tensor TensorParallel::reduced_output(std::int64_t rows, const at::Tensor& like) {
   if (policy_ == GatherPolicy::aliased) return input_buffer(rows, like);
   if (policy_ == GatherPolicy::aliased_by_name) return buffer(kReduced, rows, like);
-  const CategoryScope category("activations");
+  const CategoryScope category(MemoryKind::activations);
   return fresh(rows, like);
 }
 

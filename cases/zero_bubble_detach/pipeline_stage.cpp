@@ -45,7 +45,7 @@ at::Tensor PipelineStage::kept(int microbatch, at::Tensor gradient, bool whole) 
   if (whole ? habits.whole_input_gradients_stay : habits.input_gradients_stay)
     input_gradients_[microbatch] = gradient;
   if (habits.last_input_gradient_stays) {
-    change_category(gradient, "gradients");
+    change_category(gradient, MemoryKind::gradients);
     last_input_gradient_ = gradient;
   }
   return gradient;

@@ -31,7 +31,7 @@ class Training final : public Program {
     const auto options = at::TensorOptions().device(at::kCUDA);
     const auto type = sizes_.bf16 ? at::kBFloat16 : at::kFloat;
     const auto tokens = [&] {
-      const CategoryScope category("inputs");
+      const CategoryScope category(MemoryKind::inputs);
       return at::zeros({sizes_.microbatches, sizes_.tokens}, options.dtype(at::kLong));
     };
     for (const auto& place : stages_of(sizes_, schedule_, rank_)) {
@@ -42,7 +42,7 @@ class Training final : public Program {
       if (place.last) targets_ = tokens();
       stages_.try_emplace(place.number, sizes_, place, std::move(own), policy);
     }
-    const CategoryScope category("receive buffers");
+    const CategoryScope category(MemoryKind::receive_buffers);
     const bool all = sizes_.habits.hand_over != HandOver::moved;
     const auto buffers = [&](std::map<Key, Arrival>& arrivals, int stage, bool received) {
       for (int m = 0; received && m < sizes_.microbatches; ++m)
@@ -70,7 +70,7 @@ class Training final : public Program {
     recorder.phase("optimizer");
     const at::NoGradGuard no_grad;
     for (auto& p : parameters_.values) {
-      const CategoryScope category("gradients");
+      const CategoryScope category(MemoryKind::gradients);
       if (!p.grad().defined())
         p.mutable_grad() = at::zeros_like(p);  // a control's: nothing got here
       p.mutable_grad().div_(sizes_.microbatches);
@@ -98,7 +98,7 @@ class Training final : public Program {
       if (!to.defined()) continue;
       const auto values = reference::tokens(trial_.seed, "inputs." + std::to_string(index),
                                             to.numel(), sizes_.vocabulary);
-      const CategoryScope category("inputs");
+      const CategoryScope category(MemoryKind::inputs);
       to.copy_(at::tensor(values, at::kLong).view(to.sizes()).pin_memory(), /*non_blocking=*/true);
     }
   }
@@ -121,7 +121,7 @@ class Training final : public Program {
     } else if (sizes_.habits.hand_over == HandOver::sent) {
       arrival.buffer.copy_(result);
     } else {
-      change_category(result, "receive buffers");
+      change_category(result, MemoryKind::receive_buffers);
       arrival.buffer = std::move(result);
     }
   }
@@ -141,7 +141,7 @@ class Training final : public Program {
     }
     if (action.pass == Pass::input)
       return hand_on(arrived_gradients_, s - 1, m, stage.input(m, gradient()));
-    const CategoryScope category("gradients");
+    const CategoryScope category(MemoryKind::gradients);
     if (action.pass == Pass::weight) return stage.weight(m);
     hand_on(arrived_gradients_, s - 1, m, stage.backward(m, gradient()));
   }
@@ -179,7 +179,7 @@ class Training final : public Program {
   // The last stage's rank has the loss; the others are told, for the report.
   void report_loss(Recorder& recorder) {
     const int last = schedule_.stages - 1, owner = schedule_.rank_of(last);
-    const CategoryScope category("outputs");
+    const CategoryScope category(MemoryKind::outputs);
     auto loss = rank_ == owner ? stages_.at(last).mean_loss()
                                : at::empty({}, at::TensorOptions().device(at::kCUDA));
     if (communicator_) communicator_->broadcast(loss, owner, {});

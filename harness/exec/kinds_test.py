@@ -122,3 +122,57 @@ block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     bytes_, _ = alive(result, "gradients")
     result.check(bytes_ == 3 * 4 * MIB, "three gradients in fp32")
     result.check("that outlive the backward, before an optimizer's step: 0 of" in result.err or "outlive the backward" not in result.err, "and no buffers that outlive the backward")
+
+
+def test_inputs():
+    """What is copied from the host or passed to an outermost module is input; a target too, and a batch in a dictionary; not what a module has made, a copy of the
+    weights, or memory that nobody passes on."""
+    result = python("""
+from torch import nn
+encoder, decoder = nn.Linear(1024, 1024, bias=False, device="cuda"), nn.Linear(1024, 1024, bias=False, device="cuda")
+class Taking(nn.Module):
+    def forward(self, batch):
+        return decoder(batch["x"])
+average = encoder.weight.detach().clone()
+scratch = torch.empty(3 << 18, device="cuda")
+taking = Taking()
+for _ in range(2):
+    made = torch.randn(2048, 1024, device="cuda")
+    target = torch.zeros(512, 1024).cuda()
+    hidden = encoder(made)
+    ((taking({"x": hidden})[:512] - target) ** 2).mean().backward()
+    encoder.weight.data.copy_(torch.ones(1024, 1024))
+block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+""", "--report", FOLDER / "inputs").ends(0)
+    inputs, lines = alive(result, "inputs")
+    result.check(inputs == (2 + 8) * MIB, f"the batch and the target: {lines}")
+    other, _ = alive(result, "other")
+    result.check(other == (1 << 28) + (4 + 3) * MIB, "the average, the scratch memory and the last block")
+    result.check(alive(result, "parameters")[0] == 2 * 4 * MIB, "a weight that is copied over stays one")
+
+
+def test_temporaries_of_any_optimizer():
+    """A step of an optimizer that is not torch.optim's: what it keeps is state, and all else that it allocates are temporaries."""
+    result = python("""
+class Own(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+    @torch.no_grad()
+    def step(self):
+        for parameter in self.param_groups[0]["params"]:
+            state = self.state[parameter]
+            if not state:
+                state["m"] = torch.zeros_like(parameter)
+            update = parameter.grad * 2
+            block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+            parameter.sub_(update)
+weight = torch.nn.Parameter(torch.ones(1024, 1024, device="cuda"))
+own = Own([weight])
+for _ in range(2):
+    (weight * 2).sum().backward()
+    own.step()
+    own.zero_grad()
+""", "--report", FOLDER / "own").ends(0)
+    temporaries, lines = alive(result, "optimizer temporaries")
+    result.check(temporaries == (1 << 28) + 4 * MIB, lines)
+    result.check(alive(result, "optimizer state")[0] == 4 * MIB and "other" not in result.err[result.err.index("alive at the highest"):result.err.index("held without")], result.err)

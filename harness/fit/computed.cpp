@@ -23,7 +23,8 @@ AdviceRow row(std::string change, Bytes saved, std::string why, const char* valu
 }
 
 bool is_state(const AlivePart& part) {
-  return part.kind == "parameters" || part.kind == "gradients" || part.kind == "optimizer state";
+  return part.kind == MemoryKind::parameters || part.kind == MemoryKind::gradients ||
+         part.kind == MemoryKind::optimizer_state;
 }
 
 /// An element of 4 bytes becomes 1, with a scale of 4 bytes for each block of 256 elements.

@@ -106,11 +106,11 @@ struct Judge {
     verdicts.push_back(bounded("rest/held", before, before,
                                static_cast<double>(seen.record.rest_after),
                                "held before the step"));
-    for (const char* transient : {"activations", "unsharded", "communication", "temporaries"}) {
+    for (const MemoryKind transient : kGoneAfterStep) {
       const auto category = seen.record.categories.find(transient);
       const double left =
           category == seen.record.categories.end() ? 0 : static_cast<double>(category->second.end);
-      verdicts.push_back(bounded(std::string("rest/") + transient, 0, 0, left, "0"));
+      verdicts.push_back(bounded(std::string("rest/") + name_of(transient), 0, 0, left, "0"));
     }
     return verdicts;
   }

@@ -16,21 +16,21 @@ namespace {
 using TraceEntry = recorder::AllocatorEntry;
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-std::atomic<const char*> category_now{"activations"};
+std::atomic<MemoryKind> category_now{MemoryKind::activations};
 
 AllocatorTrace* current_trace() { return dynamic_cast<AllocatorTrace*>(recorder::following()); }
 
 }  // namespace
 
-const char* current_category() { return category_now; }
-void set_current_category(const char* name) { category_now = name; }
+MemoryKind current_category() { return category_now; }
+void set_current_category(MemoryKind kind) { category_now = kind; }
 
-void change_category(const at::Tensor& tensor, const char* category) {
+void change_category(const at::Tensor& tensor, MemoryKind kind) {
   AllocatorTrace* trace = current_trace();
   if (trace == nullptr) return;
   trace->settle_now();
   const std::lock_guard lock(trace->mutex);
-  trace->move(tensor.storage().data(), category);
+  trace->move(tensor.storage().data(), kind);
 }
 
 void on_returned(const at::Tensor& tensor) {
@@ -48,7 +48,7 @@ AllocatorTrace::~AllocatorTrace() { recorder::follow(nullptr); }
 
 // Reads the blocks that existed before this trace, from a snapshot.
 void AllocatorTrace::take_stock() {
-  owners_.push_back({"before", 0, true, {}, {}});
+  owners_.push_back({MemoryKind::before, 0, true, {}, {}});
   for (const auto& segment : allocator::snapshot({0, 0}).segments) {
     if (segment.device != device_) continue;
     BlockChange change;
@@ -70,7 +70,7 @@ void AllocatorTrace::take_stock() {
         active_ += bytes;
         if (block.allocated) {
           allocated_ += bytes;
-          current_["before"] += bytes;
+          current_[MemoryKind::before] += bytes;
         } else {
           change.action = AllocatorAction::free_requested;
           now_.apply(change);
@@ -195,24 +195,24 @@ void AllocatorTrace::name_workspaces() {
                     &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     std::shared_lock lock(all->mutex);
     std::lock_guard mine(this->mutex);
-    for (const auto& [key, memory] : all->map) move(memory.get(), "workspaces");
+    for (const auto& [key, memory] : all->map) move(memory.get(), MemoryKind::workspaces);
   }
 }
 
-void AllocatorTrace::move(const void* memory, const char* category) {
+void AllocatorTrace::move(const void* memory, MemoryKind kind) {
   const auto* block = block_at(reinterpret_cast<std::int64_t>(memory));
   if (block == nullptr) return;
   Owner& owner = owners_[block->owner];
   current_[owner.category] -= block->size;
-  current_[category] += block->size;
-  owner.category = category;
+  current_[kind] += block->size;
+  owner.category = kind;
 }
 
-std::map<std::string, Category> AllocatorTrace::categories() {
+std::map<MemoryKind, Category> AllocatorTrace::categories() {
   settle_now();
   name_workspaces();
   std::lock_guard lock(mutex);
-  std::map<std::string, Category> all;
+  std::map<MemoryKind, Category> all;
   for (const auto& [name, bytes] : at_peak_) all[name].peak_share = bytes;
   for (const auto& [name, bytes] : current_) all[name].end = bytes;
   std::erase_if(all,

@@ -27,7 +27,7 @@ class AllocatorTrace : public recorder::Follower {
   void begin_step();  // forgets the peaks, the timeline and the events of the step before
   /// Shares at the highest allocated moment since begin_step, and now; both sum to the allocator's
   /// figure exactly.
-  std::map<std::string, Category> categories();
+  std::map<MemoryKind, Category> categories();
   std::vector<Sample> timeline();
   /// At the highest allocated moment since begin_step: the `most` largest blocks.
   std::vector<AliveBlock> largest(std::size_t most);
@@ -36,22 +36,22 @@ class AllocatorTrace : public recorder::Follower {
 
  private:
   friend void on_returned(const at::Tensor&);
-  friend void change_category(const at::Tensor&, const char*);
+  friend void change_category(const at::Tensor&, MemoryKind);
   void take_stock();
   void on_block(std::size_t device, Bytes bytes) override;
   void on_event(const recorder::AllocatorEntry& entry) override;
   void settle_now() { settle(static_cast<std::size_t>(device_)); }
   void allocated_one(const recorder::AllocatorEntry& entry, BlockChange& change);
   void name_workspaces();
-  /// The block at `memory`, if there is one, counts as `category` from now on.
-  void move(const void* memory, const char* category);
+  /// The block at `memory`, if there is one, counts as `kind` from now on.
+  void move(const void* memory, MemoryKind kind);
   void describe(const at::Tensor& tensor);
   std::uint32_t stream(void* handle);
   /// The block that is active at this address, or null.
   BlockLayout::Block* block_at(std::int64_t address);
 
   struct Owner {  // what is known of a block besides its place
-    const char* category = nullptr;
+    MemoryKind category = MemoryKind::other;
     std::uint32_t stream = 0;
     bool described = false;
     std::vector<std::int64_t> shape;
@@ -63,7 +63,7 @@ class AllocatorTrace : public recorder::Follower {
   };
 
   int device_;
-  std::map<std::string, Bytes> current_, at_peak_;
+  std::map<MemoryKind, Bytes> current_, at_peak_;
   BlockLayout before_, now_;          // when the step began, and now
   std::vector<BlockChange> changes_;  // since it began
   std::vector<Owner> owners_;
@@ -78,12 +78,12 @@ class AllocatorTrace : public recorder::Follower {
 /// Tells the trace that follows of a tensor that an operator has returned.
 void on_returned(const at::Tensor& tensor);
 
-/// The tensor's memory counts as `category` from now on.
-void change_category(const at::Tensor& tensor, const char* category);
+/// The tensor's memory counts as `kind` from now on.
+void change_category(const at::Tensor& tensor, MemoryKind kind);
 
-/// The category of new allocations; process-wide, because the autograd threads work for the thread
+/// The kind of new allocations; process-wide, because the autograd threads work for the thread
 /// that waits for them.
-const char* current_category();
-void set_current_category(const char* category);
+MemoryKind current_category();
+void set_current_category(MemoryKind kind);
 
 }  // namespace tidemark

@@ -154,7 +154,7 @@ TEST_P(Maps, AreTheAllocatorsOwnSnapshotAtThatMoment) {
     Random program(seed);
     program.run(12);  // blocks from before are taken from a snapshot
     AllocatorTrace tide(0);
-    EXPECT_EQ(tide.categories()["before"].end, allocated());
+    EXPECT_EQ(tide.categories()[MemoryKind::before].end, allocated());
     const auto all_steps = tide.begin(0);
     Four highest = own(false);
     for (int step = 0; step < 3; ++step) {
@@ -207,15 +207,15 @@ TEST(Categories, OfATensorMayChange) {
   prepare_device(trial_of("lagging"));
   AllocatorTrace tide(0);
   tide.begin_step();
-  const auto end_of = [&](const std::string& name) { return tide.categories()[name].end; };
+  const auto end_of = [&](MemoryKind kind) { return tide.categories()[kind].end; };
   at::Tensor tensor = at::empty({3'000'000}, at::TensorOptions().device(at::kCUDA));
-  const Bytes block = end_of("activations"), before = end_of("gradients");
+  const Bytes block = end_of(MemoryKind::activations), before = end_of(MemoryKind::gradients);
   EXPECT_GE(block, 4 * 3'000'000);
-  change_category(tensor, "gradients");
-  EXPECT_EQ(end_of("activations"), 0);
-  EXPECT_EQ(end_of("gradients"), before + block);
+  change_category(tensor, MemoryKind::gradients);
+  EXPECT_EQ(end_of(MemoryKind::activations), 0);
+  EXPECT_EQ(end_of(MemoryKind::gradients), before + block);
   tensor.reset();
-  EXPECT_EQ(end_of("gradients"), before);
+  EXPECT_EQ(end_of(MemoryKind::gradients), before);
 }
 
 TEST(Maps, OfTooManyBlocksKeepTheLargestSegments) {
@@ -257,7 +257,7 @@ const auto kFloats = at::TensorOptions().device(at::kCUDA);
 TEST(Largest, NamesOperatorShapeTypeAndCategory) {
   const auto record = recorded("lagging", [](Recorder& recorder) {
     recorder.phase("forward");
-    CategoryScope scope("activations");
+    CategoryScope scope(MemoryKind::activations);
     at::Tensor a = at::zeros({512, 1024}, kFloats.dtype(at::kHalf));
     at::Tensor w = at::ones({1024, 2048}, kFloats.dtype(at::kHalf)).requires_grad_(true);
     at::Tensor b = at::mm(a, w);
@@ -266,7 +266,7 @@ TEST(Largest, NamesOperatorShapeTypeAndCategory) {
   });
   const auto find = [&](const std::string& op) {
     const auto match = std::ranges::find_if(record.largest, [&](const AliveBlock& block) {
-      return block.op == op && block.category != "workspaces";
+      return block.op == op && block.category != MemoryKind::workspaces;
     });
     return match == record.largest.end() ? AliveBlock() : *match;
   };
@@ -274,7 +274,7 @@ TEST(Largest, NamesOperatorShapeTypeAndCategory) {
   EXPECT_EQ(product.shape, (std::vector<std::int64_t>{512, 2048}));
   EXPECT_EQ(product.dtype, "Half");
   EXPECT_EQ(product.bytes, 2 << 20);
-  EXPECT_EQ(product.category, "activations");
+  EXPECT_EQ(product.category, MemoryKind::activations);
   EXPECT_EQ(product.stream, "default stream");
   EXPECT_EQ(find("aten::ones").shape, (std::vector<std::int64_t>{1024, 2048}));
   EXPECT_EQ(find("aten::mm (MmBackward0)").shape, (std::vector<std::int64_t>{1024, 2048}));

@@ -21,8 +21,8 @@ constexpr std::size_t kLargest = 10, kMostSpans = 4000, kMostEvents = 20000;
 
 }  // namespace
 
-CategoryScope::CategoryScope(const char* category) : before_(current_category()) {
-  set_current_category(category);
+CategoryScope::CategoryScope(MemoryKind kind) : before_(current_category()) {
+  set_current_category(kind);
 }
 CategoryScope::~CategoryScope() { set_current_category(before_); }
 

@@ -13,19 +13,17 @@
 
 namespace tidemark {
 
-/// The category of new allocations of this thread (and of the autograd threads while it waits),
+/// The kind of new allocations of this thread (and of the autograd threads while it waits),
 /// until the end of scope.
 class CategoryScope {
  public:
-  explicit CategoryScope(
-      const char* category);  // "parameters", "gradients", "optimizer state", "activations",
-                              // "unsharded", "communication", "temporaries"
+  explicit CategoryScope(MemoryKind kind);
   ~CategoryScope();
   CategoryScope(const CategoryScope&) = delete;
   CategoryScope& operator=(const CategoryScope&) = delete;
 
  private:
-  const char* before_;
+  MemoryKind before_;
 };
 
 class Recorder {

@@ -16,7 +16,7 @@ void Adam::step(const std::vector<at::Tensor>& parameters,
   for (const auto& p : parameters) {
     auto& state = states_[p.unsafeGetTensorImpl()];
     if (!state.first.defined()) {
-      const CategoryScope category("optimizer state");
+      const CategoryScope category(MemoryKind::optimizer_state);
       state.parameter = p;
       state.first = at::zeros_like(p);
       state.second = at::zeros_like(p);
@@ -28,7 +28,7 @@ void Adam::step(const std::vector<at::Tensor>& parameters,
     roots.emplace_back(std::sqrt(1 - std::pow(options_.beta2, t)));
   }
   if (parameters.empty()) return;
-  const CategoryScope category("temporaries");
+  const CategoryScope category(MemoryKind::optimizer_temporaries);
   at::_foreach_lerp_(first, gradients, 1 - options_.beta1);
   at::_foreach_mul_(second, options_.beta2);
   at::_foreach_addcmul_(second, gradients, gradients, 1 - options_.beta2);

@@ -96,7 +96,7 @@ at::Tensor ShardedStep::next_buffer(std::int64_t numel, at::ScalarType type) {
   auto& buffer = buffers_[next_];
   next_ = 1 - next_;
   if (!buffer.defined() || buffer.numel() < numel) {
-    const CategoryScope category("persistent buffers");
+    const CategoryScope category(MemoryKind::persistent_buffers);
     buffer.reset();
     buffer = at::empty({numel}, at::TensorOptions().dtype(type).device(at::kCUDA));
   }

@@ -14,7 +14,7 @@ namespace tidemark {
 
 ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes)
     : step_(step) {
-  const CategoryScope category("parameters");
+  const CategoryScope category(MemoryKind::parameters);
   const auto add = [&](const auto& shape) {
     parameters_.emplace_back(shape, step.stored, step.gathered, step.rank(), step.ranks());
   };

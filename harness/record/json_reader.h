@@ -186,9 +186,16 @@ class JsonReader {
     }
   };
 
+  static MemoryKind kind(const std::string& word, const Node& node) {
+    const auto known = memory_kind(word);
+    if (!known)
+      node.fail(fmt::format("'{}' is no kind of memory that this version of tidemark knows", word));
+    return *known;
+  }
   template <class Enum>
   static Enum enumerator(const Node& node) {
     const std::string word = node.text();
+    if constexpr (std::is_same_v<Enum, MemoryKind>) return kind(word, node);
     const auto all = words(Enum());
     const auto match = std::ranges::find(all, word);
     if (match == all.end())
@@ -210,6 +217,15 @@ class JsonReader {
         all[key] = std::numeric_limits<T>::quiet_NaN();
       else
         read(member, all[key]);
+    });
+  }
+  template <class T>
+  static void compose(const Node& node, std::map<MemoryKind, T>& all) {
+    node.members([&](const std::string& word, const Node& member) {
+      T each{};
+      read(member, each);
+      T& sum = all[kind(word, member)];  // reports of older versions have several words for some
+      sum.peak_share += each.peak_share, sum.end += each.end;
     });
   }
   template <class T>

@@ -170,6 +170,12 @@ class JsonWriter {
     return out;
   }
   template <class T>
+  Json composed(const std::map<MemoryKind, T>& all, const Meaning& meaning) const {
+    Json out = Json::object();
+    for (const auto& [kind, each] : all) out.push_back({name_of(kind), value(each, meaning)});
+    return out;
+  }
+  template <class T>
   Json composed(const std::optional<T>& x, const Meaning& meaning) const {
     return x ? value(*x, meaning) : Json(nullptr);
   }

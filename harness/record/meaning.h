@@ -27,6 +27,8 @@ inline constexpr Meaning name{"name", R"({"type": "string", "minLength": 1})"};
 inline constexpr Meaning reason{"reason", R"({"type": ["string", "null"], "minLength": 1})", true};
 inline constexpr Meaning device{"device_kind", R"({"enum": ["virtual", "cuda"]})"};
 inline constexpr Meaning pool{"pool", R"({"enum": ["small", "large"]})"};
+/// A word of MemoryKind; SchemaMaker writes the list.
+inline constexpr Meaning memory_kind{"memory_kind", R"({"type": "string"})"};
 /// Of a verdict's kind (verdict_kind.h), or "run"; SchemaMaker writes its pattern.
 inline constexpr Meaning verdict{"verdict_name", R"({"type": "string"})"};
 inline constexpr Meaning exit_code{"exit_code", R"({"enum": [0, 1, 2, 3, 4, 77, 130]})"};

@@ -48,7 +48,7 @@ struct ProcessRecord {
 
 /// Blocks of one kind of tensor, allocated in one module and at one Python line.
 struct AlivePart {
-  std::string kind;    // "parameters", "activations", "backward" ... (reports/snapshot/parts.h)
+  MemoryKind kind = MemoryKind::other;
   std::string module;  // "layers.*.attention": numbers are left out; may be empty
   std::string site;    // "step train.py:12"
   std::int64_t count = 0;

@@ -59,7 +59,7 @@ void visit(ProcessRecord& x, auto& f) {
 
 void visit(AlivePart& x, auto& f) {
   f.title("alive_part", "blocks of one kind of tensor, allocated in one module and at one line");
-  f("kind", x.kind, meaning::name);
+  f("kind", x.kind, meaning::memory_kind);
   f("module", x.module);
   f("line", x.site);
   f("count", x.count, meaning::count);

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "harness/record/memory_history.h"
+#include "harness/record/memory_kind.h"
+#include "harness/record/words.h"
 
 namespace tidemark {
 
@@ -19,14 +21,8 @@ enum class Statistic { allocated, active, reserved, requested };
 inline constexpr std::array kStatistics{Statistic::allocated, Statistic::active,
                                         Statistic::reserved, Statistic::requested};
 
-/// The words of a type's enumerators, in their order; and the word of one of them.
 constexpr auto words(Statistic) {
   return std::array{"allocated", "active", "reserved", "requested"};
-}
-template <class Enum>
-  requires requires { words(Enum()); }
-const char* name_of(Enum one) {
-  return words(Enum())[static_cast<std::size_t>(one)];
 }
 
 struct Level {
@@ -67,8 +63,8 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// Share of a category in the step's highest allocated moment, and what is left of it at the end.
-/// The shares (category "rounding" included) sum to that peak exactly.
+/// Share of a kind in the step's highest allocated moment, and what is left of it at the end, in
+/// bytes of the allocator's blocks. The shares sum to that peak exactly.
 struct Category {
   Bytes peak_share = 0;
   Bytes end = 0;
@@ -101,7 +97,7 @@ struct Sample {
 /// A block of memory, alive at some moment: held by tensors, or freed and awaiting its streams.
 struct AliveBlock {
   Bytes bytes = 0, requested = 0;
-  std::string category;
+  MemoryKind category = MemoryKind::other;
   std::string op;  // that allocated it; empty where operators were not followed (layout.h)
   std::vector<std::int64_t> shape;  // of the first tensor that lay on it, with its type;
   std::string dtype;                // empty where there was none
@@ -149,7 +145,7 @@ struct OutsideOwners {
 struct RankRecord {
   int rank = 0;
   std::vector<Step> steps;
-  std::map<std::string, Category> categories;  // of the last step, by name
+  std::map<MemoryKind, Category> categories;  // of the last step
   Counters counters;
   std::vector<Race> races;
   std::vector<Sample> timeline;  // of the last step; thinned, the highest of every statistic kept

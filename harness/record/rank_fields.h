@@ -94,7 +94,7 @@ void visit(AliveBlock& x, auto& f) {
           "first tensor on it; pending: freed, and awaiting its streams");
   f("bytes", x.bytes, meaning::bytes);
   f("requested", x.requested, meaning::bytes);
-  f("category", x.category);
+  f("category", x.category, meaning::memory_kind);
   f("op", x.op);
   f("shape", x.shape, meaning::count);
   f("dtype", x.dtype);

@@ -116,6 +116,8 @@ class SchemaMaker {
     if (meaning.name == meaning::verdict.name)
       definitions_[meaning.name]["pattern"] =
           fmt::format("^(({})/.|run$)", fmt::join(kVerdictKinds, "|"));
+    if (meaning.name == meaning::memory_kind.name)
+      definitions_[meaning.name]["enum"] = words(MemoryKind());
     return reference(meaning.name);
   }
 
@@ -154,6 +156,13 @@ class SchemaMaker {
   Json of(const std::map<std::string, T>&, const Meaning& meaning) {
     T x{};
     return {{"type", "object"}, {"additionalProperties", of(x, meaning)}};
+  }
+  template <class T>
+  Json of(const std::map<MemoryKind, T>&, const Meaning& meaning) {
+    T x{};
+    return {{"type", "object"},
+            {"propertyNames", leaf(meaning::memory_kind)},
+            {"additionalProperties", of(x, meaning)}};
   }
   template <class T>
   Json of(const std::optional<T>&, const Meaning& meaning) {

@@ -78,7 +78,7 @@ TEST(Null, AnEmptyStepReadsNothing) {
 TEST(Null, OneMebibyteReadsExactlyThat) {
   auto record = measure([](Recorder& recorder) {
     recorder.phase("hold");
-    CategoryScope scope("temporaries");
+    CategoryScope scope(MemoryKind::optimizer_temporaries);
     at::Tensor tensor =
         at::empty({1 << 20}, at::TensorOptions().device(at::kCUDA).dtype(at::kByte));
     recorder.phase("after");
@@ -94,7 +94,7 @@ TEST(Null, OneMebibyteReadsExactlyThat) {
   EXPECT_EQ((*record.phase("after"))[Statistic::allocated].end, 0);
   EXPECT_EQ((*record.phase("after"))[Statistic::reserved].end, 2097152);
   ASSERT_EQ(record.categories.size(), 1u);
-  EXPECT_EQ(record.categories.at("temporaries").peak_share, 1048576);
+  EXPECT_EQ(record.categories.at(MemoryKind::optimizer_temporaries).peak_share, 1048576);
   EXPECT_EQ(record.rest_after, record.rest_before);
 }
 
@@ -115,7 +115,7 @@ TEST(Shares, SumToThePeakWithUnsplitRemaindersToo) {
     auto options = at::TensorOptions().device(at::kCUDA).dtype(at::kByte);
     std::vector<at::Tensor> tensors;
     for (int i = 0; i < 9; ++i) {
-      CategoryScope scope(i % 2 ? "activations" : "unsharded");
+      CategoryScope scope(i % 2 ? MemoryKind::activations : MemoryKind::gathered_parameters);
       tensors.push_back(at::empty({(i % 3 + 1) * 3333333}, options));
       at::Tensor passing = at::empty({123457 * (i + 1)}, options);
     }

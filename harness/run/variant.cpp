@@ -119,7 +119,7 @@ void prepare_device(const Trial& trial) {
   at::globalContext().setSDPUseCuDNN(false);  // flash on every GPU: its memory is in the formulas
   rewind_streams();
   platform().begin(trial.schedule, trial.mode, trial.seed);
-  set_current_category("activations");
+  set_current_category(MemoryKind::activations);
 }
 
 VariantRun run_variant(const Scenario& scenario, const Trial& trial, const Variant& variant,

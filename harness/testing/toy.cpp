@@ -16,7 +16,7 @@ class Toy final : public Program {
                (variant.name == "drop" && faults.fix_does_nothing)),
         wrong_(variant.name == "drop" && faults.wrong_gradient),
         leaks_(variant.name == "drop" && faults.leaks) {
-    CategoryScope scope("parameters");
+    CategoryScope scope(MemoryKind::parameters);
     w_ = at::ones({n_}, at::TensorOptions().device(at::kCUDA));
   }
 

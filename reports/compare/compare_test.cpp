@@ -83,8 +83,8 @@ TEST_F(Compare, AWaterfallOfCategoriesSumsToTheChangeOfAScenariosPeak) {
   TrialRecord& trial = after.trials[0];
   VariantRecord& grown = trial.variants[1];
   for (RankRecord& rank : grown.ranks) {
-    rank.categories["activations"].peak_share += 3 * kMiB;
-    rank.categories["parameters"].peak_share -= kMiB;
+    rank.categories[MemoryKind::activations].peak_share += 3 * kMiB;
+    rank.categories[MemoryKind::parameters].peak_share -= kMiB;
     for (Step& step : rank.steps)
       for (Phase& phase : step.phases) phase.levels[1].peak += 7 * kMiB;
   }

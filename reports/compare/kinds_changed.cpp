@@ -16,12 +16,10 @@
 namespace tidemark {
 namespace {
 
-constexpr const char* kWaiting = "freed, held for another stream";  // as page/kinds.js names it
-
 /// The categories of the rank with the highest peak, which sum to `total`.
 struct Made {
   Bytes total = 0;
-  std::map<std::string, Bytes> parts;
+  std::map<MemoryKind, Bytes> parts;
 };
 
 Made made_of(const VariantRecord& variant, Statistic statistic) {
@@ -31,11 +29,11 @@ Made made_of(const VariantRecord& variant, Statistic statistic) {
     VariantRecord alone;
     alone.ranks = {rank};
     Made made;
-    for (const auto& [name, category] : rank.categories)
-      made.total += made.parts[name] = category.peak_share;
+    for (const auto& [kind, category] : rank.categories)
+      made.total += made.parts[kind] = category.peak_share;
     const Bytes active = statistic == Statistic::active ? worst_peak(alone, statistic) : 0;
     if (active > made.total) {
-      made.parts[kWaiting] = active - made.total;
+      made.parts[MemoryKind::waiting] = active - made.total;
       made.total = active;
     }
     if (made.total > out.total) out = std::move(made);
@@ -50,11 +48,11 @@ struct Waterfall {
 };
 
 std::vector<AlivePart> beyond(const Waterfall& step) {
-  std::map<std::string, Bytes> sums = step.after.parts;
-  for (const auto& [name, bytes] : step.before.parts) sums[name] -= bytes;
+  std::map<MemoryKind, Bytes> sums = step.after.parts;
+  for (const auto& [kind, bytes] : step.before.parts) sums[kind] -= bytes;
   std::vector<AlivePart> out;
-  for (const auto& [name, bytes] : sums)
-    if (bytes != 0) out.push_back({.kind = name, .bytes = bytes});
+  for (const auto& [kind, bytes] : sums)
+    if (bytes != 0) out.push_back({.kind = kind, .bytes = bytes});
   std::ranges::stable_sort(out, std::greater(),
                            [](const AlivePart& part) { return std::abs(part.bytes); });
   return out;

@@ -190,7 +190,8 @@ std::vector<Metric> metrics_of(const RankRecord& rank) {
     out.push_back({name, Kind::memory, worse, "bytes", {number(value)}, highest[0], true});
   };
   out.push_back(races(rank.races.size()));
-  for (const auto& [name, bytes] : rank.categories) {
+  for (const auto& [kind, bytes] : rank.categories) {
+    const std::string name = name_of(kind);
     // The shares of one peak: what one gains another loses.
     add("category/" + name, bytes.peak_share, Worse::neither);
     add("category/" + name + "/end", bytes.end, Worse::up);
@@ -222,7 +223,7 @@ std::vector<Metric> metrics_of(const ProcessRecord& process) {
 std::vector<Metric> metrics_of(const AliveAtPeak& alive) {
   std::vector<Metric> out;
   for (const AlivePart& part : alive.parts) {
-    std::string name = "alive/" + part.kind;
+    std::string name = std::string("alive/") + name_of(part.kind);
     for (const std::string& more : {part.module, part.site})
       if (!more.empty()) name += ", " + more;
     out.push_back(bytes(std::move(name), part.bytes, Worse::neither, true));

@@ -119,7 +119,7 @@ std::vector<Picture> alive(const FitRecord& record, const FitVariable* searched)
     for (const FitAnswer& answer : record.answers) {
       if (!answer.run || !answer.run->alive) continue;
       std::map<std::string, Bytes> sums;
-      for (const AlivePart& part : answer.run->alive->parts) sums[part.kind] += part.bytes;
+      for (const AlivePart& part : answer.run->alive->parts) sums[name_of(part.kind)] += part.bytes;
       for (const auto& [kind, sum] : sums)
         if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
       if (!fill) continue;

@@ -32,10 +32,11 @@ FitRun run_of(const FitValues& values, const std::string& profile, Bytes each) {
   run.step_ns = 2'000'000 * batch, run.tokens = 1024 * batch, run.seconds = 5;
   run.alive = AliveAtPeak{"process 1", run.active, run.reserved, {}};
   run.alive->parts = {
-      {"parameters", "model", "train.py:10", 3, 300 * kMiB},
-      {"optimizer state", "model", "train.py:20", 6, 600 * kMiB},
-      {"activations", "layers.*", "forward train.py:14", 24, batch * each / 5 * 4 - 12},
-      {"backward", "", "cross entropy train.py:22", 2, batch * each - batch * each / 5 * 4}};
+      {MemoryKind::parameters, "model", "train.py:10", 3, 300 * kMiB},
+      {MemoryKind::optimizer_state, "model", "train.py:20", 6, 600 * kMiB},
+      {MemoryKind::activations, "layers.*", "forward train.py:14", 24, batch * each / 5 * 4 - 12},
+      {MemoryKind::backward, "", "cross entropy train.py:22", 2,
+       batch * each - batch * each / 5 * 4}};
   return run;
 }
 

@@ -94,9 +94,11 @@ std::string grown_most(const FitRun* from, const FitRun& to) {
   if (!to.alive || (from != nullptr && !from->alive)) return "";
   using Key = std::tuple<std::string, std::string>;
   std::map<Key, Bytes> parts;
-  for (const AlivePart& part : to.alive->parts) parts[{part.kind, part.site}] += part.bytes;
+  for (const AlivePart& part : to.alive->parts)
+    parts[{name_of(part.kind), part.site}] += part.bytes;
   if (from != nullptr)
-    for (const AlivePart& part : from->alive->parts) parts[{part.kind, part.site}] -= part.bytes;
+    for (const AlivePart& part : from->alive->parts)
+      parts[{name_of(part.kind), part.site}] -= part.bytes;
   const auto most = std::ranges::max_element(parts, {}, [](const auto& one) { return one.second; });
   if (most == parts.end() || most->second <= 0) return "";
   const auto& [kind, site] = most->first;
@@ -106,7 +108,7 @@ std::string grown_most(const FitRun* from, const FitRun& to) {
 std::string kinds_text(const FitRun& run) {
   if (!run.alive || run.alive->active == 0) return "not known";
   std::map<std::string, Bytes> sums;
-  for (const AlivePart& part : run.alive->parts) sums[part.kind] += part.bytes;
+  for (const AlivePart& part : run.alive->parts) sums[name_of(part.kind)] += part.bytes;
   std::vector<std::pair<Bytes, std::string>> kinds;
   for (const auto& [kind, bytes] : sums) kinds.emplace_back(bytes, kind);
   std::ranges::sort(kinds, std::greater<>());

@@ -3,13 +3,13 @@ import { h } from './dom.js';
 import { legend } from './frame.js';
 import { figure, section, table } from './controls.js';
 import { exactBytes, unitFor } from './format.js';
-import { WAITING, inOrder, kindOf, toneOfKind } from './kinds.js';
+import { WAITING, inOrder, toneOfKind } from './kinds.js';
 import { peak, rankRecord } from './model.js';
 
 /** Parts by kind, which sum to the peak: the categories at the highest allocated moment, and what active has beyond it. */
 function partsOf(record, total) {
   const parts = {};
-  for (const [name, { peak_share: bytes }] of Object.entries(record.categories)) parts[kindOf(name)] = (parts[kindOf(name)] ?? 0) + bytes;
+  for (const [name, { peak_share: bytes }] of Object.entries(record.categories)) parts[name] = bytes;
   const held = Object.values(parts).reduce((sum, bytes) => sum + bytes, 0);
   if (total > held) parts[WAITING] = total - held;
   return parts;

@@ -1,7 +1,7 @@
 // What a program's new peak has beyond the old one: a bar for each part, which begins where the one before it ends.
 import { h } from './dom.js';
 import { bytes, exactBytes } from './format.js';
-import { kindOf, toneOfKind } from './kinds.js';
+import { WAITING, toneOfKind } from './kinds.js';
 
 /** {before, after, parts: [{kind, name, bytes}]}: the parts sum to the difference. */
 export function waterfall({ before, after, parts }) {
@@ -25,9 +25,9 @@ export function waterfall({ before, after, parts }) {
     h(
       'div',
       { class: 'stacks waterfall' },
-      row('old peak', begin, before, 'kind-waiting', before, bytes(before)),
-      parts.map((part, at) => row(part.name, levels[at], levels[at + 1], toneOfKind(kindOf(part.kind)), part.bytes, signed(part.bytes))),
-      row('new peak', begin, after, 'kind-waiting', after, bytes(after)),
+      row('old peak', begin, before, toneOfKind(WAITING), before, bytes(before)),
+      parts.map((part, at) => row(part.name, levels[at], levels[at + 1], toneOfKind(part.kind), part.bytes, signed(part.bytes))),
+      row('new peak', begin, after, toneOfKind(WAITING), after, bytes(after)),
     ),
     begin > 0 && h('p', { class: 'quiet' }, `Bars begin at ${bytes(begin)}.`),
   ];

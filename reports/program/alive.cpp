@@ -86,7 +86,7 @@ std::string left_text(const std::vector<LeftAtEnd>& left) {
   if (most->bytes == 0) return text + "nothing\n";
   std::vector<std::string> kinds, others;
   for (const TensorKind& kind : kinds_of(most->parts))
-    kinds.push_back(kind.name + " " + exact(kind.bytes));
+    kinds.push_back(fmt::format("{} {}", name_of(kind.kind), exact(kind.bytes)));
   text += fmt::format("{} of {} ({})", exact(most->bytes), most->process, fmt::join(kinds, ", "));
   for (const LeftAtEnd& one : left)
     if (&one != &*most) others.push_back(exact(one.bytes) + " of " + one.process);

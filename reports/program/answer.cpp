@@ -32,9 +32,9 @@ std::string moment(const HighestPeak& peak) {
   });
   if (last == picture->blocks.end()) return out;
   const MemoryPicture::Place& place = picture->places[last->place];
-  out += fmt::format(", when {}{} allocated {}", place.site.empty() ? place.kind : place.site,
-                     place.module.empty() ? "" : ", module " + place.module + ",",
-                     bytes_text(last->bytes));
+  out += fmt::format(
+      ", when {}{} allocated {}", place.site.empty() ? name_of(place.kind) : place.site,
+      place.module.empty() ? "" : ", module " + place.module + ",", bytes_text(last->bytes));
   return out;
 }
 
@@ -42,7 +42,7 @@ std::string made_of(const DeviceSummary& device) {
   std::vector<std::string> kinds;
   for (const TensorKind& kind : kinds_of(device.parts))
     kinds.push_back(fmt::format(
-        "{} {} ({:.1f} %)", kind.name, bytes_text(kind.bytes),
+        "{} {} ({:.1f} %)", name_of(kind.kind), bytes_text(kind.bytes),
         100 * static_cast<double>(kind.bytes) / static_cast<double>(device.peak.active)));
   return fmt::format("It is made of {}.", fmt::join(kinds, ", "));
 }

@@ -180,7 +180,7 @@ struct Left {
   }
 };
 
-using Places = std::map<std::tuple<std::string, std::string, std::string>, Left>;
+using Places = std::map<std::tuple<MemoryKind, std::string, std::string>, Left>;
 
 Places left_by(const MemoryPicture& picture, const Steps& steps, std::size_t count) {
   Places all;
@@ -226,7 +226,7 @@ Places larger_in(const MemoryPicture& picture, const Steps& steps) {
   };
   const std::size_t count = steps.begins.size(), first = index(picture.whole_from);
   const std::vector<std::int64_t> none(count);
-  std::map<std::tuple<std::string, std::string, std::string>, Alive> all;
+  std::map<std::tuple<MemoryKind, std::string, std::string>, Alive> all;
   for (const MemoryPicture::Block& block : picture.blocks) {
     const std::size_t from = std::max(index(block.from), first), until = index(block.until);
     if (from >= until) continue;
@@ -346,7 +346,7 @@ std::string growth_text(const StepGrowth& growth, Bytes capacity) {
         part.count == 1 ? " gives way to a larger one" : " give way to larger ones";
     places.push_back(fmt::format(
         "{}{} {} {}{}, {}{}{}", bytes_text(part.bytes), own, growth.replaced[i] ? "as" : "in",
-        plural(part.count, "block"), growth.replaced[i] ? one_or_more : "", part.kind,
+        plural(part.count, "block"), growth.replaced[i] ? one_or_more : "", name_of(part.kind),
         module_text(part.module), part.site.empty() ? "" : ", " + part.site));
   }
   if (growth.parts.size() > kMost)

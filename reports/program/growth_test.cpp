@@ -20,8 +20,8 @@ struct Program {
     picture.where = "rank3";
     picture.events.resize(steps * 100 + 50);
     picture.reserved.assign(picture.events.size(), 1120 * kMiB);
-    picture.places = {{"activations", "layers.3.up", "evaluate leak.py:8", "", 0},
-                      {"other", "", "main leak.py:20", "", 0}};
+    picture.places = {{MemoryKind::activations, "layers.3.up", "evaluate leak.py:8", "", 0},
+                      {MemoryKind::other, "", "main leak.py:20", "", 0}};
     for (std::size_t i = 0; i < steps; ++i)
       picture.phases.push_back(
           {phase, numbered ? static_cast<std::int64_t>(i) + 1 : 1, i * 100, i * 100 + 50});
@@ -302,7 +302,7 @@ TEST(Growth, IsFoundWhereverItIsAndNowhereElse) {
     const bool grows = draw(0, 3) > 0;
     Program p(steps);
     for (const char* line : {"train:3", "train:4", "train:5", "train:6"})
-      p.picture.places.push_back({"other", "", line, "", 0});
+      p.picture.places.push_back({MemoryKind::other, "", line, "", 0});
     for (std::size_t step = 0; step < steps; ++step) {
       const auto size = static_cast<std::int64_t>(draw(1, 1000)) * 512;
       if (grows && step % every == first) p.block(step, size, 99, place);

@@ -25,6 +25,17 @@ struct adl_serializer<std::optional<T>> {
   }
 };
 
+/// Its word.
+template <>
+struct adl_serializer<tidemark::MemoryKind> {
+  static void to_json(json& to, tidemark::MemoryKind from) { to = tidemark::name_of(from); }
+  static void from_json(const json& from, tidemark::MemoryKind& to) {
+    const auto kind = tidemark::memory_kind(from.get<std::string>());
+    if (!kind) throw json::other_error::create(501, "no kind of memory", &from);
+    to = *kind;
+  }
+};
+
 }  // namespace nlohmann
 
 namespace tidemark {

@@ -90,8 +90,8 @@ std::vector<Section> run_ahead_sections(const Report& report) {
       {},
       {{"bytes", "blocks", "kind", "module", "line"}}};
   for (const AlivePart& part : ahead.parts)
-    parts.rows.push_back(
-        {exact(part.bytes), std::to_string(part.count), part.kind, part.module, part.site});
+    parts.rows.push_back({exact(part.bytes), std::to_string(part.count), name_of(part.kind),
+                          part.module, part.site});
   out.push_back(std::move(parts));
   return out;
 }

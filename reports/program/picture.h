@@ -15,7 +15,8 @@ namespace tidemark {
 struct MemoryPicture {
   /// A kind of tensor, a module with its numbers ("layers.3.up") and a line of Python.
   struct Place {
-    std::string kind, module, site;
+    MemoryKind kind = MemoryKind::other;
+    std::string module, site;
     std::string file;  // of that line, as Python names it; empty: none
     std::int64_t line = 0;
     /// That line without the blanks around it; none: the file is not there, or newer.

@@ -33,7 +33,7 @@ Json places_json(const MemoryPicture& picture) {
   Json sites = Json::array();
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> known;
   for (const MemoryPicture::Place& place : picture.places) {
-    of_kind.push_back(kinds[place.kind]);
+    of_kind.push_back(kinds[name_of(place.kind)]);
     of_module.push_back(modules[place.module]);
     const auto [at, fresh] = known.try_emplace({place.site, place.file, place.line}, known.size());
     if (fresh)

@@ -46,7 +46,7 @@ TEST(Picture, SumsAreThoseOfTheTrace) {
 
 TEST(Picture, TheBlocksAtThePeakAreItsParts) {
   const Drawn d = drawn(training(3, 2, 4));
-  std::map<std::string, std::int64_t> by_kind, expected;
+  std::map<MemoryKind, std::int64_t> by_kind, expected;
   for (const auto& block : d.picture.blocks)
     if (block.from <= d.picture.peak && d.picture.peak < block.until)
       by_kind[d.picture.places[block.place].kind] += block.bytes;

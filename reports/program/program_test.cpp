@@ -26,11 +26,12 @@ TrialRecord program(const std::string& schedule, std::vector<Bytes> active) {
                                     static_cast<int>(active.size()));
   for (std::size_t rank = 0; rank < active.size(); ++rank)
     trial.program->processes.push_back(process(static_cast<int>(rank), active[rank]));
-  trial.alive = AliveAtPeak{"rank1",
-                            active.back(),
-                            active.back() + 100,
-                            {{"parameters", "*", "build train.py:3", 2, 300},
-                             {"activations", "*", "step train.py:9", 1, active.back() - 300}}};
+  trial.alive =
+      AliveAtPeak{"rank1",
+                  active.back(),
+                  active.back() + 100,
+                  {{MemoryKind::parameters, "*", "build train.py:3", 2, 300},
+                   {MemoryKind::activations, "*", "step train.py:9", 1, active.back() - 300}}};
   return trial;
 }
 
@@ -101,12 +102,12 @@ TEST(Program, CompareNamesWhatGrewByLine) {
 
 TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
   TrialRecord before = program("lagging", {1000}), after = program("lagging", {1000});
-  before.alive->parts = {{"activations", "", "a t.py:1", 1, 600},
-                         {"activations", "", "b t.py:2", 1, 100},
-                         {"other", "", "c t.py:3", 1, 300}};
-  after.alive->parts = {{"activations", "", "a t.py:1", 1, 900},
-                        {"activations", "", "b t.py:2", 1, 200},
-                        {"backward", "", "d t.py:4", 1, 50}};
+  before.alive->parts = {{MemoryKind::activations, "", "a t.py:1", 1, 600},
+                         {MemoryKind::activations, "", "b t.py:2", 1, 100},
+                         {MemoryKind::other, "", "c t.py:3", 1, 300}};
+  after.alive->parts = {{MemoryKind::activations, "", "a t.py:1", 1, 900},
+                        {MemoryKind::activations, "", "b t.py:2", 1, 200},
+                        {MemoryKind::backward, "", "d t.py:4", 1, 50}};
   after.alive->active = 1150;
   Report base = report({before}), fresh = report({after});
   base.run.torch = "2.8", fresh.run.torch = "2.11";
@@ -138,10 +139,10 @@ TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
 
 TEST(Program, CompareOrdersLinesByBytes) {
   Report base = report({program("lagging", {100'000})}), more = base;
-  base.trials[0].alive->parts = {{"activations", "", "large", 1, 90'000},
-                                 {"other", "", "small", 1, 10}};
-  more.trials[0].alive->parts = {{"activations", "", "large", 1, 99'000},
-                                 {"other", "", "small", 1, 1000}};
+  base.trials[0].alive->parts = {{MemoryKind::activations, "", "large", 1, 90'000},
+                                 {MemoryKind::other, "", "small", 1, 10}};
+  more.trials[0].alive->parts = {{MemoryKind::activations, "", "large", 1, 99'000},
+                                 {MemoryKind::other, "", "small", 1, 1000}};
   const Comparison c = compare(base, more, {});
   ASSERT_EQ(c.changes.size(), 2u);
   EXPECT_EQ(c.changes[0].metric, "alive/activations, large") << "10 %, and 9,000 bytes";

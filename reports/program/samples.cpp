@@ -40,7 +40,7 @@ class Allocator {
     active_ -= alive_.at(address);
     alive_.erase(address);
   }
-  void label(std::int64_t address, const std::string& kind, const std::string& name) {
+  void label(std::int64_t address, MemoryKind kind, const std::string& name) {
     out_.labels.push_back({0, now_.allocations, address, kind, prefix_ + name});
   }
   void begin() { begin_ = now_; }
@@ -108,7 +108,7 @@ Snapshot training(int layers, int steps, int each, const std::string& prefix) {
   Allocator a(prefix);
   const auto name = [](int layer) { return fmt::format("layers.{}.up", layer); };
   for (int layer = 0; layer < layers; ++layer)
-    a.label(a.take(4000 * kKiB, "", 3), "parameters", name(layer) + ".weight");
+    a.label(a.take(4000 * kKiB, "", 3), MemoryKind::parameters, name(layer) + ".weight");
   for (int step = 1; step <= steps; ++step) {
     std::vector<std::vector<std::int64_t>> kept(static_cast<std::size_t>(layers));
     a.begin();
@@ -129,13 +129,13 @@ Snapshot training(int layers, int steps, int each, const std::string& prefix) {
         a.give(scratch);
       }
       gradients.push_back(a.take(4000 * kKiB, name(layer), 10, "MmBackward0"));
-      a.label(gradients.back(), "gradients", name(layer) + ".weight");
+      a.label(gradients.back(), MemoryKind::gradients, name(layer) + ".weight");
     }
     a.end("backward", step);
     a.begin();
     if (step == 1)
       for (int layer = 0; layer < layers; ++layer)
-        a.label(a.take(8000 * kKiB, "", 20), "optimizer state", name(layer) + ".weight");
+        a.label(a.take(8000 * kKiB, "", 20), MemoryKind::optimizer_state, name(layer) + ".weight");
     for (const std::int64_t block : gradients) a.give(block);
     a.end("optimizer", step);
   }

@@ -37,7 +37,7 @@ std::vector<UnknownValue> events_of(const ProgramRecord& program) {
 }
 
 std::string part_line(const AlivePart& part) {
-  return fmt::format("{:>20}  {}{}{}", signed_bytes(part.bytes), part.kind,
+  return fmt::format("{:>20}  {}{}{}", signed_bytes(part.bytes), name_of(part.kind),
                      part.module.empty() ? "" : ", " + part.module,
                      part.site.empty() ? "" : ", " + part.site);
 }
@@ -143,7 +143,7 @@ RunAhead run_ahead(const std::vector<TrialRecord>& trials) {
 }
 
 std::vector<AlivePart> beyond(const AliveAtPeak& before, const AliveAtPeak& after) {
-  using Key = std::tuple<std::string, std::string, std::string>;
+  using Key = std::tuple<MemoryKind, std::string, std::string>;
   std::map<Key, AlivePart> sums;
   const auto add = [&](const AlivePart& part, int sign) {
     AlivePart& sum = sums[{part.kind, part.module, part.site}];
@@ -187,7 +187,7 @@ Section waterfall(const std::string& peak, Bytes before, Bytes after,
     rest -= bytes;
   };
   for (std::size_t i = 0; i < std::min(parts.size(), most); ++i)
-    add(parts[i].bytes, parts[i].kind, parts[i].module, parts[i].site);
+    add(parts[i].bytes, name_of(parts[i].kind), parts[i].module, parts[i].site);
   if (parts.size() > most)
     add(rest, "in " + plural(std::ssize(parts) - static_cast<std::ptrdiff_t>(most), "more line"),
         "", "");

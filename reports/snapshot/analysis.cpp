@@ -158,7 +158,7 @@ class Analysis {
     for (const auto& [address, live] : live_) {
       if (!with_freed && requested_.contains(address)) continue;
       parts.push_back(live.made ? part_of(s_, *live.made, labels_)
-                                : Part{kBefore, "", "", 1, live.size});
+                                : Part{MemoryKind::before, "", "", 1, live.size});
     }
     return sum_up(parts);
   }

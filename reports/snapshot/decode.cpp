@@ -49,6 +49,7 @@ class Decoder {
         if (const auto bytes = out_.gathers[i].shard_bytes; bytes < 0)
           fail(fmt::format("tidemark_gathers[{}]: a shard of {} bytes", i, bytes));
       std::ranges::stable_sort(out_.labels, {}, &TensorLabel::allocations);
+      std::ranges::stable_sort(out_.holders, {}, &HolderLabel::allocations);
       std::ranges::stable_sort(out_.gathers, {}, &Gather::allocations);
       out_.failure = text(root, "tidemark_failure", "");
     }
@@ -241,6 +242,22 @@ class Decoder {
   void cell(Id id, std::string& value, bool& right) const {
     right &= tree_[id].type == Type::text;
     if (right) value = tree_.text_of(id);
+  }
+  void cell(Id id, MemoryKind& value, bool& right) const {
+    std::string word;
+    cell(id, word, right);
+    if (!right) return;
+    const auto kind = memory_kind(word);
+    if (!kind) fail(unknown_kind(word));
+    value = *kind;
+  }
+  void cell(Id id, HolderKind& value, bool& right) const {
+    std::string word;
+    cell(id, word, right);
+    if (!right) return;
+    const auto kind = holder_kind(word);
+    if (!kind) fail(unknown_kind(word));
+    value = *kind;
   }
   template <class Row>
   void rows(Id root, const char* key, std::vector<Row>& all, const char* what, auto cells) {

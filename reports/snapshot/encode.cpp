@@ -259,10 +259,17 @@ class Writer {
   }
 
   /// A row of numbers and texts.
+  using Cell = std::variant<std::int64_t, std::string>;
+  template <class T>
+  static Cell cell(const T& value) {
+    if constexpr (std::is_enum_v<T>)
+      return std::string(name_of(value));
+    else
+      return value;
+  }
   template <class... Cells>
   void row(const Cells&... cells) {
-    using Cell = std::variant<std::int64_t, std::string>;
-    out_.list(std::vector<Cell>{cells...}, [&](const Cell& cell) {
+    out_.list(std::vector<Cell>{cell(cells)...}, [&](const Cell& cell) {
       if (const auto* text = std::get_if<std::string>(&cell)) return out_.text(*text);
       out_.integer(std::get<std::int64_t>(cell));
     });

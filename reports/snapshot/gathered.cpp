@@ -52,8 +52,8 @@ class Search {
 
   bool is_activation(std::size_t event) const {
     if (labels_.contains(&trace_[event])) return false;
-    const std::string kind = part_of(s_, trace_[event], labels_).kind;
-    return kind == "activations" || kind == "other";
+    const MemoryKind kind = part_of(s_, trace_[event], labels_).kind;
+    return kind == MemoryKind::activations || kind == MemoryKind::other;
   }
 
   // The gathered blocks, and which of them a backward frees.

@@ -96,7 +96,7 @@ TEST(Gathered, ParametersOfShardingAreNotInputs) {
   Program p;
   p.gathered(1, 0, kShards);
   p.gathered(2);
-  p.s.labels = {{0, p.allocations, at(2), "parameters", "layers.3.mlp.w"}};
+  p.s.labels = {{0, p.allocations, at(2), MemoryKind::parameters, "layers.3.mlp.w"}};
   p.backward({{1, 400}, {2, 400}});
   EXPECT_EQ(p.text_of(), "0 of 900");
 }

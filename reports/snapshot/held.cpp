@@ -26,7 +26,7 @@ std::string parts_text(const std::vector<Part>& parts, std::size_t top) {
   for (const Part& part : parts) sum += part.bytes;
   std::string out;
   for (const TensorKind& kind : kinds_of(parts)) {
-    out += fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", kind.name, exact(kind.bytes),
+    out += fmt::format("    {:<22} {:>16} bytes {:>6.1f}%\n", name_of(kind.kind), exact(kind.bytes),
                        100.0 * static_cast<double>(kind.bytes) / static_cast<double>(sum));
     out += first_lines(kind.parts, top, "      ", part_line);
   }

@@ -14,21 +14,14 @@
 namespace tidemark {
 namespace {
 
-constexpr const char* kHolder = "holder";  // kinds of labels that are none of a tensor
-constexpr const char* kCycle = "cycle of references";
-constexpr const char* kWork = "work of a process group";
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
-bool is_of_holder(const TensorLabel& label) {
-  return label.kind == kHolder || label.kind == kCycle || label.kind == kWork;
-}
-
-std::string kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
+MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
   const auto& frames = snapshot.stacks[event.stack];
   if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
-    return "backward";
-  if (const std::string kind = kind_of_library(snapshot, frames); !kind.empty()) return kind;
-  return event.module != 0 ? "activations" : "other";
+    return MemoryKind::backward;
+  if (const auto kind = kind_of_library(snapshot, frames)) return *kind;
+  return event.module != 0 ? MemoryKind::activations : MemoryKind::other;
 }
 
 }  // namespace
@@ -77,16 +70,15 @@ std::string BlockLabel::module() const {
 
 namespace {
 
-/// Calls see(allocation, label) for each label of the device's blocks.
-void each_label(const Snapshot& snapshot, std::size_t device, auto see) {
+/// Calls see(allocation, label) for each of the labels that is of a block of the device.
+void each_label(const Snapshot& snapshot, const auto& labels, std::size_t device, auto see) {
   if (device >= snapshot.traces.size()) return;
   const auto& trace = snapshot.traces[device];
   TraceWalk walk(trace);
-  auto label = snapshot.labels.begin();
+  auto label = labels.begin();
   while (walk.next()) {
     if (walk.event().action != AllocatorAction::alloc) continue;
-    for (; label != snapshot.labels.end() && label->allocations <= walk.moment().allocations;
-         ++label)
+    for (; label != labels.end() && label->allocations <= walk.moment().allocations; ++label)
       if (static_cast<std::size_t>(label->device) == device)
         if (const auto block = walk.block_at(label->address)) see(&trace[*block], *label);
   }
@@ -102,19 +94,44 @@ void add_name(std::set<std::string>& names, const std::string& name) {
   names.insert(name);
 }
 
+/// Blocks that are allocated in an optimizer's step and that nothing else is known of.
+void add_temporaries(const Snapshot& snapshot, std::size_t device, LabelOf& labels) {
+  if (device >= snapshot.traces.size()) return;
+  const auto& trace = snapshot.traces[device];
+  auto phase = snapshot.phases.begin();  // by device and begin
+  const auto of_optimizer = [&](const ProgramPhase& one) {
+    return static_cast<std::size_t>(one.device) == device && one.name == "optimizer";
+  };
+  phase = std::find_if(phase, snapshot.phases.end(), of_optimizer);
+  for (TraceWalk walk(trace); phase != snapshot.phases.end();) {
+    const ProgramPhase::Moment before = walk.moment();
+    if (!walk.next()) return;
+    while (phase != snapshot.phases.end() && phase->end <= before)
+      phase = std::find_if(phase + 1, snapshot.phases.end(), of_optimizer);
+    if (phase == snapshot.phases.end() || before < phase->begin) continue;
+    const AllocatorEvent& event = trace[walk.place()];
+    if (event.action == AllocatorAction::alloc && kind_of(snapshot, event) == MemoryKind::other)
+      labels.try_emplace(&event, BlockLabel{MemoryKind::optimizer_temporaries, {}});
+  }
+}
+
 }  // namespace
 
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
   std::unordered_map<const AllocatorEvent*, std::map<std::int64_t, std::set<std::string>>> names;
-  each_label(snapshot, device, [&](const AllocatorEvent* block, const TensorLabel& label) {
-    if (is_of_holder(label)) return;
-    BlockLabel& known = out[block];
-    if (known.kind != label.kind) known.kind = label.kind, names[block].clear();
-    add_name(names[block][label.address], label.name);
-  });
+  each_label(snapshot, snapshot.labels, device,
+             [&](const AllocatorEvent* block, const auto& label) {
+               if (label.kind == MemoryKind::inputs &&
+                   (out.contains(block) || kind_of(snapshot, *block) != MemoryKind::other))
+                 return;
+               BlockLabel& known = out[block];
+               if (known.kind != label.kind) known.kind = label.kind, names[block].clear();
+               add_name(names[block][label.address], label.name);
+             });
   for (const auto& [block, named] : names)
     for (const auto& [address, some] : named) out[block].names.insert(some.begin(), some.end());
+  add_temporaries(snapshot, device, out);
   return out;
 }
 
@@ -127,9 +144,10 @@ std::string Holder::text() const {
 
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
   HolderOf out;
-  each_label(snapshot, device, [&](const AllocatorEvent* block, const TensorLabel& label) {
-    if (is_of_holder(label)) out[block] = {label.name, label.kind == kCycle, label.kind == kWork};
-  });
+  each_label(
+      snapshot, snapshot.holders, device, [&](const AllocatorEvent* block, const auto& label) {
+        out[block] = {label.name, label.kind == HolderKind::cycle, label.kind == HolderKind::work};
+      });
   return out;
 }
 
@@ -139,7 +157,7 @@ Part part_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelO
   if (event.stack != 0) part.site = site_of(snapshot, event.stack);
   if (const auto label = labels.find(&event); label != labels.end()) {
     part.kind = label->second.kind;
-    if (label->second.names != std::set<std::string>{""} || part.kind != "gradients")
+    if (label->second.names != std::set<std::string>{""} || part.kind != MemoryKind::gradients)
       part.module = label->second.module();
   }
   if (!numbers) part.module = without_numbers(part.module);
@@ -151,7 +169,7 @@ std::vector<TensorKind> kinds_of(const std::vector<Part>& parts) {
   for (std::size_t i = 0; i < parts.size();) {
     TensorKind kind{parts[i].kind, 0, {}};
     const std::size_t begin = i;
-    for (; i < parts.size() && parts[i].kind == kind.name; ++i) kind.bytes += parts[i].bytes;
+    for (; i < parts.size() && parts[i].kind == kind.kind; ++i) kind.bytes += parts[i].bytes;
     kind.parts = std::span(parts).subspan(begin, i - begin);
     out.push_back(std::move(kind));
   }
@@ -159,8 +177,8 @@ std::vector<TensorKind> kinds_of(const std::vector<Part>& parts) {
 }
 
 std::vector<Part> sum_up(const std::vector<Part>& parts) {
-  std::map<std::tuple<std::string, std::string, std::string>, Part> sums;
-  std::map<std::string, std::int64_t> kinds;
+  std::map<std::tuple<MemoryKind, std::string, std::string>, Part> sums;
+  std::map<MemoryKind, std::int64_t> kinds;
   for (const Part& one : parts) {
     const auto [sum, fresh] = sums.try_emplace({one.kind, one.module, one.site}, one);
     if (!fresh) sum->second.count += one.count, sum->second.bytes += one.bytes;
@@ -170,8 +188,8 @@ std::vector<Part> sum_up(const std::vector<Part>& parts) {
   out.reserve(sums.size());
   for (auto& [key, one] : sums) out.push_back(std::move(one));
   std::ranges::stable_sort(out, [&](const Part& a, const Part& b) {
-    return std::tuple(-kinds[a.kind], a.kind, -a.bytes) <
-           std::tuple(-kinds[b.kind], b.kind, -b.bytes);
+    return std::tuple(-kinds[a.kind], std::string_view(name_of(a.kind)), -a.bytes) <
+           std::tuple(-kinds[b.kind], std::string_view(name_of(b.kind)), -b.bytes);
   });
   return out;
 }

@@ -15,7 +15,7 @@ namespace tidemark {
 
 /// The label of a block. One block may be several tensors: FSDP's flat parameter.
 struct BlockLabel {
-  std::string kind;
+  MemoryKind kind = MemoryKind::other;
   std::set<std::string> names;
   /// The module of its tensors: "layers.0.up"; of several "layers.0.{down,up}". Empty for tensors
   /// of the outermost module.
@@ -25,7 +25,10 @@ struct BlockLabel {
 using LabelOf = std::unordered_map<const AllocatorEvent*, BlockLabel>;
 
 /// A label belongs to the block that is alive at its address after its number of allocations, which
-/// holds where the trace begins with the first allocation.
+/// holds where the trace begins with the first allocation. Inputs are blocks that nothing else is
+/// known of (part_of gives them no kind): they were filled from the host, or passed to an outermost
+/// module. Of such blocks those that an optimizer's step allocates are its temporaries, whatever
+/// code runs in it.
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 
 /// The object of a program that holds a block: "`total` in main (train.py:9)"; of a cycle of
@@ -44,9 +47,9 @@ struct Holder {
 using HolderOf = std::unordered_map<const AllocatorEvent*, Holder>;
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device);
 
-/// A block's kind: its label's; else by what allocated it: "optimizer temporaries", "sharding
-/// buffers" (FSDP, DDP, DeepSpeed), "activations" (in a module's forward), "backward" (on the
-/// autograd engine's threads: no Python frames, or one that names autograd's node), "other".
+/// A block's kind: its label's; else by what allocated it: optimizer temporaries, sharding buffers
+/// (FSDP, DDP, DeepSpeed), activations (in a module's forward), backward (on the autograd engine's
+/// threads: no Python frames, or one that names autograd's node), other.
 /// `event` is the allocation, in the snapshot's trace. The module is "layers.*.up", or with
 /// `numbers` "layers.3.up".
 Part part_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelOf& labels,
@@ -58,7 +61,7 @@ std::string without_numbers(const std::string& path);
 
 /// The parts of one kind, and their sum.
 struct TensorKind {
-  std::string name;
+  MemoryKind kind = MemoryKind::other;
   std::int64_t bytes = 0;
   std::span<const Part> parts;  // of the list that kinds_of was given
 };

@@ -43,14 +43,14 @@ Snapshot labelled() {
        event(AllocatorAction::free_completed, 9, 400), event(AllocatorAction::alloc, 8, 1500, 1),
        event(AllocatorAction::alloc, 11, 9, 1), event(AllocatorAction::free_requested, 11, 9),
        event(AllocatorAction::free_completed, 11, 9), event(AllocatorAction::alloc, 11, 10, 1)}};
-  s.labels = {
-      {0, 1, kBase, "buffers", "gone"},
-      {0, 2, kBase + 96, "parameters", "layers.3.w"},
-      {0, 5, kBase + 1024, "gradients", "layers.3.w"},
-      {0, 5, kBase + 900, "parameters", "beyond.the.block"},
-      {1, 5, kBase + 512, "gradients", "of.another.device"},
-      {0, 11, kBase + 4700, "parameters", "big.w"},  // a freed block began nearer
-      {0, 12, kBase + 5632, "gradients", "x.w"}};    // its block is freed, and the next is none
+  s.labels = {{0, 1, kBase, MemoryKind::buffers, "gone"},
+              {0, 2, kBase + 96, MemoryKind::parameters, "layers.3.w"},
+              {0, 5, kBase + 1024, MemoryKind::gradients, "layers.3.w"},
+              {0, 5, kBase + 900, MemoryKind::parameters, "beyond.the.block"},
+              {1, 5, kBase + 512, MemoryKind::gradients, "of.another.device"},
+              {0, 11, kBase + 4700, MemoryKind::parameters, "big.w"},  // a freed block began nearer
+              {0, 12, kBase + 5632, MemoryKind::gradients,
+               "x.w"}};  // its block is freed, and the next is none
   return s;
 }
 
@@ -60,7 +60,8 @@ TEST(Parts, OfThePeakByKindAndModule) {
   std::vector<std::string> parts;
   std::int64_t sum = 0;
   for (const Part& one : d.parts) {
-    parts.push_back(one.kind + "|" + one.module + "|" + one.site + "|" + std::to_string(one.bytes));
+    parts.push_back(std::string(name_of(one.kind)) + "|" + one.module + "|" + one.site + "|" +
+                    std::to_string(one.bytes));
     sum += one.bytes;
   }
   EXPECT_EQ(sum, d.peak.active);
@@ -83,27 +84,28 @@ TEST(Parts, OfThePeakByKindAndModule) {
 TEST(Parts, TheLongestNameAtAnAddressCounts) {
   Snapshot s;
   s.traces = {{event(AllocatorAction::alloc, 0, 400)}};
-  s.labels = {{0, 1, kBase, "parameters", "0.weight"},
-              {0, 1, kBase + 200, "parameters", "0.bias"},
-              {0, 1, kBase, "parameters", "features.0.weight"},
-              {0, 1, kBase + 200, "parameters", "features.0.bias"}};
+  s.labels = {{0, 1, kBase, MemoryKind::parameters, "0.weight"},
+              {0, 1, kBase + 200, MemoryKind::parameters, "0.bias"},
+              {0, 1, kBase, MemoryKind::parameters, "features.0.weight"},
+              {0, 1, kBase + 200, MemoryKind::parameters, "features.0.bias"}};
   const auto module = [&] { return labels_of(s, 0).at(&s.traces[0][0]).module(); };
   EXPECT_EQ("features.0", module());
-  s.labels.push_back({0, 1, kBase, "parameters", "head.weight"});
+  s.labels.push_back({0, 1, kBase, MemoryKind::parameters, "head.weight"});
   EXPECT_EQ("{features,head}", module()) << "another tensor";
-  s.labels = {{0, 1, kBase, "gradients", ""}, {0, 1, kBase, "gradients", "head.weight"}};
+  s.labels = {{0, 1, kBase, MemoryKind::gradients, ""},
+              {0, 1, kBase, MemoryKind::gradients, "head.weight"}};
   EXPECT_EQ("head", module());
   for (const bool later : {false, true}) {
-    s.labels = {{0, 1, kBase, "parameters", "Tensor[4, 256]"}};
+    s.labels = {{0, 1, kBase, MemoryKind::parameters, "Tensor[4, 256]"}};
     s.labels.insert(later ? s.labels.begin() : s.labels.end(),
-                    {0, 1, kBase, "parameters", "head.weight"});
+                    {0, 1, kBase, MemoryKind::parameters, "head.weight"});
     EXPECT_EQ("head", module()) << "a path counts more than a shape";
   }
 }
 
 TEST(BlockLabel, OneBlockOfSeveralTensorsHasTheModulesOfAll) {
   const auto module = [](std::set<std::string> names) {
-    return BlockLabel{"parameters", std::move(names)}.module();
+    return BlockLabel{MemoryKind::parameters, std::move(names)}.module();
   };
   EXPECT_EQ("", module({"weight"}));
   EXPECT_EQ("layers.0.up", module({"layers.0.up.weight", "layers.0.up.bias"}));

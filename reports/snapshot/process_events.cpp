@@ -215,7 +215,7 @@ class EventReader {
     const Node& of = known(nodes_, node);
     std::vector<std::uint32_t> whole = below(frames, of);
     if (module != 0) return {stack_number(0, std::move(whole)), module};
-    if (by_python(frames) && !kind_of_library(out_, frames).empty())
+    if (by_python(frames) && kind_of_library(out_, frames))
       return {stack_number(0, std::move(whole)), of.module};
     return {stack_number(node, std::move(whole)), of.module};
   }
@@ -288,9 +288,15 @@ class EventReader {
       const auto after = blocks.upper_bound(at);
       if (after == blocks.begin()) continue;
       const auto& [begin, block] = *std::prev(after);
-      if (at < begin + std::max<Bytes>(block.size, 1))
-        out_.labels.push_back(
-            {static_cast<std::int64_t>(i), devices_[i].moment.allocations, at, kind, name});
+      if (at >= begin + std::max<Bytes>(block.size, 1)) continue;
+      const auto number = static_cast<std::int64_t>(i);
+      const std::int64_t allocations = devices_[i].moment.allocations;
+      if (const auto memory = memory_kind(kind))
+        out_.labels.push_back({number, allocations, at, *memory, name});
+      else if (const auto holder = holder_kind(kind))
+        out_.holders.push_back({number, allocations, at, *holder, name});
+      else
+        throw SnapshotError(unknown_kind(kind));
     }
   }
 

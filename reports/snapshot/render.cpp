@@ -112,7 +112,7 @@ Json site_json(const Site& s) {
 }
 
 Json part_json(const Part& one) {
-  return {{"kind", one.kind},
+  return {{"kind", name_of(one.kind)},
           {"module", one.module},
           {"site", one.site},
           {"count", one.count},
@@ -303,8 +303,8 @@ std::string snapshot_html(const Named& named, std::size_t top) {
                     {{"kind", "bytes", "blocks", "module", "site"}}};
       for (const Part& one : d.parts)
         if (kinds.rows.size() <= top)
-          kinds.rows.push_back(
-              {one.kind, exact(one.bytes), std::to_string(one.count), one.module, one.site});
+          kinds.rows.push_back({name_of(one.kind), exact(one.bytes), std::to_string(one.count),
+                                one.module, one.site});
       out.sections.push_back(std::move(kinds));
     }
     if (d.pending.empty()) continue;

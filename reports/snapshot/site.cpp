@@ -111,7 +111,8 @@ bool is_users_python(const Snapshot& snapshot, const StackFrame& frame) {
   return is_python(frame) && !pytorchs_own(snapshot, frame);
 }
 
-std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames) {
+std::optional<MemoryKind> kind_of_library(const Snapshot& snapshot,
+                                          const std::vector<std::uint32_t>& frames) {
   for (std::uint32_t at : frames) {
     const StackFrame& frame = snapshot.frames[at];
     const std::string torch = file_of_torch(snapshot, frame);
@@ -120,18 +121,18 @@ std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uin
     if (in("optim/")) {
       // A step that ran out of memory has not come to its labels.
       const bool state = frame.function == "_init_group";
-      return state ? "optimizer state" : "optimizer temporaries";
+      return state ? MemoryKind::optimizer_state : MemoryKind::optimizer_temporaries;
     }
     if (in("distributed/fsdp/") || in("distributed/_composable/fsdp/") ||
         in("nn/parallel/distributed.py") || in("distributed/algorithms/ddp_comm_hooks/") ||
         in("distributed/checkpoint/") || in("distributed/_state_dict_utils.py") ||
         of("/deepspeed/runtime/"))
-      return "sharding buffers";
+      return MemoryKind::sharding_buffers;
     if (of("/accelerate/utils/modeling.py") && frame.function == "set_module_tensor_to_device")
-      return "parameters";
+      return MemoryKind::parameters;
     if (torch.empty() || in("nn/modules/")) break;  // a module, or the program itself
   }
-  return "";
+  return {};
 }
 
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack) {

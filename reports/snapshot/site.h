@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,11 @@ bool is_users_python(const Snapshot& snapshot, const StackFrame& frame);
 /// there is none.
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack);
 
-/// The kind of what Python code of a library allocates: "optimizer state" and "optimizer
-/// temporaries" (torch.optim), "sharding buffers" (FSDP, DDP, DeepSpeed); empty where the innermost
-/// frames are those of a module or of the program. `frames` are places in Snapshot::frames.
-std::string kind_of_library(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames);
+/// The kind of what Python code of a library allocates: optimizer state and temporaries
+/// (torch.optim), sharding buffers (FSDP, DDP, DeepSpeed); none where the innermost frames are
+/// those of a module or of the program. `frames` are places in Snapshot::frames.
+std::optional<MemoryKind> kind_of_library(const Snapshot& snapshot,
+                                          const std::vector<std::uint32_t>& frames);
 
 /// "step train.py:12" of the innermost Python frame that is the user's. In a backward that
 /// tidemark exec has recorded, with autograd's node: "forward model.py:9 (MmBackward0)". Without

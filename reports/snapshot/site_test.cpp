@@ -54,7 +54,7 @@ TEST(Site, IsInTheUsersOwnFolderNamedLikePyTorchs) {
   EXPECT_EQ("f soap.py:3", site_of(s, 1));
   EXPECT_EQ("", file_of_torch(s, s.frames[0]));
   EXPECT_EQ("nn/modules/module.py", file_of_torch(s, s.frames[1]));
-  EXPECT_EQ("", kind_of_library(s, s.stacks[1]));
+  EXPECT_FALSE(kind_of_library(s, s.stacks[1]));
   EXPECT_EQ("f module.py:3",
             site({{"f", "/a/site-packages/gluonts/torch/module.py", 3}, {"g", "/x/train.py", 1}}));
   EXPECT_EQ("g train.py:1", site({{"f", "/y/torch/v/site-packages/torch/nn/functional.py", 3},

@@ -1,14 +1,32 @@
 #include "reports/snapshot/snapshot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-namespace tidemark {
+#include "harness/record/one_line.h"
 
-std::optional<AllocatorAction> action_named(std::string_view word) {
-  constexpr auto kWords = words(AllocatorAction());
+namespace tidemark {
+namespace {
+
+template <class Enum>
+std::optional<Enum> named(std::string_view word) {
+  constexpr auto kWords = words(Enum());
   const auto* match = std::ranges::find(kWords, word);
   if (match == kWords.end()) return std::nullopt;
-  return static_cast<AllocatorAction>(match - kWords.begin());
+  return static_cast<Enum>(match - kWords.begin());
+}
+
+}  // namespace
+
+std::optional<AllocatorAction> action_named(std::string_view word) {
+  return named<AllocatorAction>(word);
+}
+std::optional<HolderKind> holder_kind(std::string_view word) { return named<HolderKind>(word); }
+
+std::string unknown_kind(std::string_view word) {
+  return fmt::format("'{}' is no kind of memory that this version of tidemark knows",
+                     one_line(std::string(word)));
 }
 
 }  // namespace tidemark

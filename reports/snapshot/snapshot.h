@@ -16,13 +16,31 @@ namespace tidemark {
 
 /// The action with PyTorch's word for it.
 std::optional<AllocatorAction> action_named(std::string_view word);
+/// Of the word of a kind that a file of a newer version has, a refusal.
+std::string unknown_kind(std::string_view word);
 
 /// A tensor that `tidemark exec --report` knew by name, at one moment of the trace.
 struct TensorLabel {
   std::int64_t device = 0;
   std::int64_t allocations = 0;  // of the device until then
   std::int64_t address = 0;
-  std::string kind, name;  // "parameters", "gradients", "optimizer state", "buffers"; "layers.0.w"
+  MemoryKind kind = MemoryKind::other;
+  std::string name;  // "layers.0.w"
+};
+
+/// What holds a block that a step has left behind: an object of the program, a cycle of references,
+/// which Python's collector frees, or a work of a process group, of which PyTorch's watchdog lets
+/// go.
+enum class HolderKind { object, cycle, work };
+/// The words of records and snapshots.
+constexpr auto words(HolderKind) {
+  return std::array{"holder", "cycle of references", "work of a process group"};
+}
+std::optional<HolderKind> holder_kind(std::string_view word);
+struct HolderLabel {
+  std::int64_t device = 0, allocations = 0, address = 0;  // as of a TensorLabel
+  HolderKind kind = HolderKind::object;
+  std::string name;  // "`total` in main (train.py:9)"
 };
 
 /// A stretch of a device's trace, as `tidemark exec --report` noted it: "forward", "backward",
@@ -70,7 +88,8 @@ struct Snapshot : MemoryHistory {
   std::vector<std::pair<std::string, std::string>> settings;  // the allocator's, as text
   std::vector<std::string> modules{""};
   bool labelled = false;  // `tidemark exec` wrote it, and would have written labels and modules
-  std::vector<TensorLabel> labels;  // in the order of `allocations`
+  std::vector<TensorLabel> labels;   // in the order of `allocations`
+  std::vector<HolderLabel> holders;  // likewise
   std::vector<ProgramPhase> phases;
   std::vector<Gather> gathers;  // in the order of `allocations`
   std::vector<RepeatedSteps> repeats;

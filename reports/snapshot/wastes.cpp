@@ -104,11 +104,11 @@ class Search {
     for (const auto& [address, event] : walk_.live()) {
       if (walk_.is_freed(address)) continue;
       const Part& one = part(event);
-      if (one.kind == "activations" && needed_.contains(event))
+      if (one.kind == MemoryKind::activations && needed_.contains(event))
         needed = true;
-      else if (one.kind == "activations")
+      else if (one.kind == MemoryKind::activations)
         activations.push_back(one);
-      else if (one.kind == "sharding buffers")
+      else if (one.kind == MemoryKind::sharding_buffers)
         buffers.push_back(one);
     }
     Moments& of = needed ? before_a_backward_ : ended_;

@@ -42,7 +42,7 @@ Snapshot training() {
                event(AllocatorAction::alloc, 3, 70, kGather, kMlp),  // 7: the second step's moment
                event(AllocatorAction::alloc, 2, 600, kForward,
                      kMlp)}};  // 8: of a third step, which never comes
-  s.labels = {{0, 1, kBase, "parameters", "layers.11.mlp.w"}};
+  s.labels = {{0, 1, kBase, MemoryKind::parameters, "layers.11.mlp.w"}};
   s.phases = {
       step_at(0, 4, 2), step_at(0, 7, 3), step_at(1, 8, 3), {0, {8, 3}, {8, 3}, "forward", 3}};
   return s;

@@ -47,7 +47,10 @@ class Filler {
 
   Json object(const Json& schema, const std::string& key) {
     Json made = Json::object();
-    if (const Json& free = schema["additionalProperties"]; free.is_object())
+    const Json& free = schema["additionalProperties"];
+    if (schema.contains("propertyNames"))
+      made[value(schema["propertyNames"], key).get<std::string>()] = value(free, key);
+    else if (free.is_object())
       for (int i = 0; i < 2; ++i) made[text(Json::object(), key)] = value(free, key);
     else
       for (const auto& [name, each] : schema["properties"].items()) made[name] = value(each, name);

@@ -42,7 +42,7 @@ class RankModel {
     record_.rank = index;
     unit_ = 64 * kMiB + index * Bytes{512};
     tick_ = static_cast<Ns>(180'000 * policy.slower) + Ns{311} * index;
-    alive_["parameters"] = alive_["optimizer state"] = layers_ * unit_ / 4;
+    alive_[MemoryKind::parameters] = alive_[MemoryKind::optimizer_state] = layers_ * unit_ / 4;
     allocated_ = active_ = layers_ * unit_ / 4 * 2;
     reserved_ = allocated_ + 40 * kMiB;
     record_.rest_before = allocated_;
@@ -50,19 +50,18 @@ class RankModel {
 
   RankRecord run() {
     phase("forward");
-    for (int i = 0; i < layers_; ++i) unit("activations", 6 * kMiB, false);
+    for (int i = 0; i < layers_; ++i) unit(MemoryKind::activations, 6 * kMiB, false);
     phase("backward");
-    for (int i = 0; i < layers_; ++i) unit("gradients", unit_ / 4, true);
+    for (int i = 0; i < layers_; ++i) unit(MemoryKind::gradients, unit_ / 4, true);
     phase("optimizer");
     for (int i = 0; i < 4; ++i) {
-      change("temporaries", unit_ / 2, unit_ / 2);
-      change("temporaries", -unit_ / 2, -unit_ / 2);
+      change(MemoryKind::optimizer_temporaries, unit_ / 2, unit_ / 2);
+      change(MemoryKind::optimizer_temporaries, -unit_ / 2, -unit_ / 2);
     }
-    change("gradients", -alive_["gradients"], -alive_["gradients"]);
+    change(MemoryKind::gradients, -alive_[MemoryKind::gradients], -alive_[MemoryKind::gradients]);
     while (!waiting_.empty()) drain();
     record_.rest_after = allocated_;
-    for (const auto& [name, bytes] : alive_) record_.categories[name] = {at_peak_[name], bytes};
-    record_.categories["rounding"] = {};
+    for (const auto& [kind, bytes] : alive_) record_.categories[kind] = {at_peak_[kind], bytes};
     record_.counters = {lag_ > 100 ? 3 : 0, 0, 37, 5, 1, 1184, 2, {}};
     record_.counters.collectives = {{"all_gather", 2 * layers_}, {"reduce_scatter", layers_}};
     return std::move(record_);
@@ -74,38 +73,40 @@ class RankModel {
     record_.steps[0].phases.push_back({name, {}});
     record_.phase_starts.emplace_back(name, time_);
     record_.steps[0].moments.push_back({std::string(name) + " begins", allocated_, allocated_});
-    change("temporaries", 0, 0);
+    change(MemoryKind::optimizer_temporaries, 0, 0);
   }
 
-  void unit(const char* kept, Bytes bytes, bool backward) {
-    for (int i = 0; i < std::max(1, policy_.flat); ++i) change("communication", unit_, unit_);
-    change("unsharded", unit_, unit_);
-    for (int i = 0; i < std::max(1, policy_.flat); ++i) release("communication", unit_);
+  void unit(MemoryKind kept, Bytes bytes, bool backward) {
+    for (int i = 0; i < std::max(1, policy_.flat); ++i)
+      change(MemoryKind::sharding_buffers, unit_, unit_);
+    change(MemoryKind::gathered_parameters, unit_, unit_);
+    for (int i = 0; i < std::max(1, policy_.flat); ++i)
+      release(MemoryKind::sharding_buffers, unit_);
     for (int i = 0; i < 6; ++i) {
-      change("temporaries", 5 * kMiB, 5 * kMiB);
-      if (i % 2) change("temporaries", -10 * kMiB, -10 * kMiB);
+      change(MemoryKind::optimizer_temporaries, 5 * kMiB, 5 * kMiB);
+      if (i % 2) change(MemoryKind::optimizer_temporaries, -10 * kMiB, -10 * kMiB);
     }
     change(kept, bytes, bytes);
     if (backward) {
-      change("activations", -6 * kMiB, -6 * kMiB);
-      change("communication", unit_, unit_);
-      release("communication", unit_);
+      change(MemoryKind::activations, -6 * kMiB, -6 * kMiB);
+      change(MemoryKind::sharding_buffers, unit_, unit_);
+      release(MemoryKind::sharding_buffers, unit_);
     }
-    change("unsharded", -unit_, -unit_);
+    change(MemoryKind::gathered_parameters, -unit_, -unit_);
   }
 
-  void release(const char* category, Bytes bytes) {
+  void release(MemoryKind category, Bytes bytes) {
     change(category, -bytes, 0);
     waiting_.push_back(bytes);
     while (waiting_.size() > lag_) drain();
   }
 
   void drain() {
-    change("communication", 0, -waiting_.front());
+    change(MemoryKind::sharding_buffers, 0, -waiting_.front());
     waiting_.pop_front();
   }
 
-  void change(const char* category, Bytes allocated, Bytes active) {
+  void change(MemoryKind category, Bytes allocated, Bytes active) {
     if (allocated > 0 || active > 0) time_ += tick_;  // a free takes no time: its sample shares one
     alive_[category] += allocated;
     allocated_ += allocated;
@@ -127,7 +128,7 @@ class RankModel {
   Policy policy_;
   RankRecord record_;
   Bytes unit_ = 0, allocated_ = 0, active_ = 0, reserved_ = 0, highest_ = 0;
-  std::map<std::string, Bytes> alive_, at_peak_;
+  std::map<MemoryKind, Bytes> alive_, at_peak_;
   Ns time_ = 0, tick_ = 0;
   std::deque<Bytes> waiting_;
 };

@@ -34,10 +34,11 @@ class Heap {
     for (int i = 0; pending_ && i < kUnits; ++i)
       event(AllocatorAction::free_completed, address_of(i, unit_, pending_), unit_ - 12);
     map_at_end();
-    AliveBlock block{unit_,           unit_ - 12, "unsharded", "aten::empty",
-                     {unit_ / 4 - 3}, "Float",    "stream 1"};
+    AliveBlock block{unit_,         unit_ - 12,      MemoryKind::gathered_parameters,
+                     "aten::empty", {unit_ / 4 - 3}, "Float",
+                     "stream 1"};
     rank_.largest = {block};
-    block.category = "communication";
+    block.category = MemoryKind::sharding_buffers;
     block.pending = true;
     if (pending_) rank_.largest.insert(rank_.largest.end(), kUnits - 1, block);
   }

@@ -36,7 +36,8 @@ RankRecord rank(int index, Bytes peak, Bytes active) {
   forward[Statistic::reserved] = {20 * kMiB, 20 * kMiB};
   forward[Statistic::requested] = {peak - 12, 3 * kMiB - 12};
   out.steps = {{{forward}, {{"unit 0", peak, peak}}}};
-  out.categories = {{"parameters", {3 * kMiB, 3 * kMiB}}, {"rounding", {peak - 3 * kMiB, 0}}};
+  out.categories = {{MemoryKind::parameters, {3 * kMiB, 3 * kMiB}},
+                    {MemoryKind::activations, {peak - 3 * kMiB, 0}}};
   out.counters.num_device_alloc = 1;
   out.counters.collectives = {{"all_gather", 4}};
   out.timeline = {{0, 3 * kMiB, 3 * kMiB, 20 * kMiB},
@@ -179,9 +180,8 @@ Report hostile_report() {
       for (GradientError& g : v.gradients) g.name = evil;
       for (RankRecord& r : v.ranks) {
         r.steps[0].phases[0].name = r.phase_starts[0].first = evil;
-        r.categories[evil] = r.categories.extract("parameters").mapped();
         r.races = {{{evil, evil, 0}, {evil, evil, 1}, 1, evil}};
-        r.largest[0].op = r.largest[0].category = r.largest[0].dtype = r.largest[0].stream = evil;
+        r.largest[0].op = r.largest[0].dtype = r.largest[0].stream = evil;
         r.spans.streams[1] = r.spans.names[0] = r.spans.names[1] = evil;
         r.history.frames[0].function = r.history.streams[1] = evil;
       }

@@ -54,11 +54,13 @@ Report tests_report() {
   over.verdicts[1].formula = "4*n", over.verdicts[1].values = {{"n", 1.0 * kMiB}};
   over.alive = AliveAtPeak{"rank 0", 9 * kMiB, 10 * kMiB, {}};
   for (int i = 0; i < 8; ++i)  // the smallest two are not in the page's table
-    over.alive->parts.push_back({"other", "", "step t.py:" + std::to_string(i), 1, kMiB / 4});
-  over.alive->parts.push_back({"activations", "layers.*", "forward <model>.py:5", 2, 6 * kMiB});
-  for (const int line : {8, 9, 10})
     over.alive->parts.push_back(
-        {"other", "", "step t.py:" + std::to_string(line), 1, line == 10 ? kMiB / 2 : kMiB / 4});
+        {MemoryKind::other, "", "step t.py:" + std::to_string(i), 1, kMiB / 4});
+  over.alive->parts.push_back(
+      {MemoryKind::activations, "layers.*", "forward <model>.py:5", 2, 6 * kMiB});
+  for (const int line : {8, 9, 10})
+    over.alive->parts.push_back({MemoryKind::other, "", "step t.py:" + std::to_string(line), 1,
+                                 line == 10 ? kMiB / 2 : kMiB / 4});
   pair.variants = {tested("kept", Role::baseline, 4 * kMiB), tested("freed", Role::fixed, kMiB),
                    tested("never", Role::control, 4 * kMiB)};
   pair.verdicts = {judged("saving/allocated/step", "freed", 3 * kMiB, 3 * kMiB, 3 * kMiB)};

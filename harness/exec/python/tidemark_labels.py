@@ -120,6 +120,8 @@ class Labels:
                 return call(module, *arguments, **keywords)
             if (inside := entered(module)) is not True:
                 self.begin(module, inside is None)
+                if inside is None:
+                    self.label_inputs(arguments, keywords)
             try:
                 return call(module, *arguments, **keywords)
             finally:
@@ -213,6 +215,13 @@ class Labels:
         else:
             self.learn_again()
         self.enter(self.modules.get(id(module)) or type(module).__name__.encode())
+
+    def label_inputs(self, arguments, keywords):
+        """What the program passes to an outermost module. Of these the record's reader takes those that no module and no library has made for inputs."""
+        values = [*arguments, *keywords.values()]
+        tensors = [one for value in values for one in (value.values() if type(value) is dict else value if type(value) in (list, tuple) else (value,))
+                   if issubclass(type(one), self.torch.Tensor)]
+        self.label(b"inputs", [b""] * len(tensors), tensors)
 
     def end(self):
         if getattr(self.runs, "forward", False):

@@ -3,7 +3,7 @@
 
 #include "harness/virtual/blas/blas.h"
 #include "harness/virtual/device/memory.h"
-#include "harness/virtual/device/workspaces.h"
+#include "harness/virtual/device/memory_use.h"
 
 using namespace tidemark::blas;
 

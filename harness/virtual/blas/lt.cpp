@@ -6,7 +6,7 @@
 #include <map>
 
 #include "harness/virtual/blas/blas.h"
-#include "harness/virtual/device/workspaces.h"
+#include "harness/virtual/device/memory_use.h"
 
 using namespace tidemark::blas;
 

@@ -7,6 +7,7 @@
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/memory_use.h"
 #include "harness/virtual/device/race_detector.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/stream.h"
@@ -174,6 +175,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const bool to_host = target.place != Place::device && !on_host;
   const bool from_host = source.place != Place::device && !on_host;
   const bool pageable = target.place == Place::pageable || source.place == Place::pageable;
+  if (from_host) note_upload(to);
   const std::int64_t* const known = answer_to_reads(bytes);
   if (to_host && take_refusal()) return cudaErrorNotSupported;  // its results would be read
   const bool follows = follows_known();

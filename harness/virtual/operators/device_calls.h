@@ -10,8 +10,8 @@
 
 #include "harness/virtual/device/autograd.h"
 #include "harness/virtual/device/control.h"
+#include "harness/virtual/device/memory_use.h"
 #include "harness/virtual/device/symbol.h"
-#include "harness/virtual/device/workspaces.h"
 #include "harness/virtual/race/control.h"
 
 namespace tidemark::operators {
@@ -38,7 +38,7 @@ struct DeviceCalls {
   // The recorder
   decltype(&tidemark_device_now) now = look("tidemark_device_now");
   decltype(&tidemark_device_on_node) on_node = look("tidemark_device_on_node");
-  decltype(&tidemark_device_on_workspace) on_workspace = look("tidemark_device_on_workspace");
+  decltype(&tidemark_device_on_use) on_use = look("tidemark_device_on_use");
   // CUDA graphs
   decltype(&tidemark_device_captures_under_way) captures_under_way =
       look("tidemark_device_captures_under_way");

@@ -26,10 +26,10 @@ std::vector<std::string>
     open_before;  // phases that began before the record did; Python's lock held
 thread_local std::string last_error;
 
-void follow_workspaces() {
-  if (operators::device.on_workspace == nullptr) return;
-  operators::device.on_workspace(
-      [](const void* workspace) { tidemark_record_label(workspace, "cuBLAS workspaces", ""); });
+void follow_uses() {
+  if (operators::device.on_use == nullptr) return;
+  operators::device.on_use(
+      [](const void* memory, const char* kind) { tidemark_record_label(memory, kind, ""); });
 }
 
 void in_child() {
@@ -81,7 +81,7 @@ EXPORTED int tidemark_record_follow() {
     if (state->history)
       std::call_once(nodes, [] {
         follow_nodes();
-        follow_workspaces();
+        follow_uses();
         tidemark::operators::note_gathers();
       });
     return 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "harness/virtual/device/memory_use.h"
 #include "harness/virtual/recorder/backward.h"
 
 namespace tidemark::recorder {
@@ -123,6 +124,8 @@ void State::forget_labels(std::uint64_t at, std::uint64_t bytes) {
 void State::label(std::uint64_t at, std::string_view kind, std::string_view name) {
   const auto known = labels_.find(at);
   if (known != labels_.end() && known->second.first == kind && known->second.second == name) return;
+  // What a program copies over a tensor that it has does not make another kind of it.
+  if (known != labels_.end() && kind == device::kUploaded) return;
   labels_[at] = {std::string(kind), std::string(name)};
   if (!history) return;
   const Number kind_of = names_.string(kind), name_of = names_.string(name);
