@@ -60,10 +60,11 @@ inline constexpr std::size_t kMemoryKinds = words(MemoryKind()).size();
 static_assert(static_cast<std::size_t>(MemoryKind::waiting) + 1 == kMemoryKinds,
               "each kind has a word");
 
-/// Kinds of which a scenario's step leaves nothing behind.
-inline constexpr std::array kGoneAfterStep{MemoryKind::activations, MemoryKind::gathered_parameters,
-                                           MemoryKind::sharding_buffers,
-                                           MemoryKind::optimizer_temporaries};
+/// Kinds of which a scenario's step leaves nothing behind. Of the others some variants keep blocks
+/// by design: receive buffers that are allocated once, frozen parameters that stay gathered.
+inline constexpr std::array kGoneAfterStep{
+    MemoryKind::activations, MemoryKind::gathered_activations, MemoryKind::sharding_buffers,
+    MemoryKind::gathered_parameters, MemoryKind::optimizer_temporaries};
 
 /// The kind of a word, also of one that reports up to 3.0 have for a scenario's.
 constexpr std::optional<MemoryKind> memory_kind(std::string_view word) {
