@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json.h"
+#include "harness/record/units.h"
 #include "reports/overview.h"
 #include "reports/renderings.h"
 #include "reports/saving.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

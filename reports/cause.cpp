@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "harness/record/scan.h"
+#include "harness/record/units.h"
 #include "harness/record/verdict_kind.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

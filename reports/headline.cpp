@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/record/units.h"
 #include "harness/record/verdict_kind.h"
 #include "reports/cause.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

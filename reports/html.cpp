@@ -7,12 +7,12 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "harness/record/units.h"
 #include "reports/headline.h"
 #include "reports/page_data.h"
 #include "reports/renderings.h"
 #include "reports/tests_page.h"
 #include "reports/thin.h"
-#include "reports/units.h"
 
 namespace tidemark {
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <vector>
 
+#include "harness/record/units.h"
 #include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/renderings.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

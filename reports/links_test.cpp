@@ -8,7 +8,7 @@
 
 #include "harness/record/file.h"
 #include "harness/record/write.h"
-#include "reports/testing/refusal.h"
+#include "harness/testing/refusal.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/record/units.h"
 #include "reports/cause.h"
 #include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
 #include "reports/saving.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

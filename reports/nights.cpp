@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 

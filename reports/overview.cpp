@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

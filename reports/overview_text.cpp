@@ -8,8 +8,8 @@
 
 #include "harness/record/formula.h"
 #include "harness/record/one_line.h"
+#include "harness/record/units.h"
 #include "reports/overview.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -7,13 +7,17 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "harness/memory/process_record.h"
+#include "harness/memory/record_bytes.h"
+#include "harness/memory/step.h"
+#include "harness/record/gzip.h"
 #include "harness/record/json_writer.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
+#include "reports/picture_json.h"
 #include "reports/saving.h"
 #include "reports/thin.h"
-#include "reports/trace.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -22,6 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kFewestSamples = 32;  // a timeline: enough for the eye
+constexpr std::size_t kFewestMoments = 200;
 
 struct Assertion {
   std::size_t trial;
@@ -82,6 +87,33 @@ Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budge
                 {"active", differences(kept, &Sample::active)},
                 {"reserved", differences(kept, &Sample::reserved)}}}});
   return out;
+}
+
+/// The picture of a rank whose memory was kept, in bytes of the allocator's blocks; null where
+/// there is none.
+Json memory_json(const RankRecord& rank, const PageBudget& budget) {
+  auto bytes = unpacked_bytes(rank.memory);
+  if (!bytes || bytes->empty()) return nullptr;
+  const Snapshot history = in_blocks(
+      record_snapshot(RecordBytes{std::move(*bytes)}, fmt::format("memory of rank {}", rank.rank)));
+  for (const DeviceSummary& device : analyse(history)) {
+    const MemoryPicture picture = picture_of(history, device);
+    if (picture.events.empty()) continue;
+    Json out = picture_json(thinned(picture, budget.moments));
+    out["names"] = {fmt::format("rank {}", rank.rank)};
+    return out;
+  }
+  return nullptr;
+}
+
+/// That of the rank with the highest peak, of those that have one.
+Json picture_of(const VariantRecord& variant, const PageBudget& budget) {
+  const RankRecord* highest = nullptr;
+  for (const RankRecord& rank : variant.ranks)
+    if (!rank.memory.empty() &&
+        (highest == nullptr || rank.peak(Statistic::active) > highest->peak(Statistic::active)))
+      highest = &rank;
+  return highest == nullptr ? Json() : memory_json(*highest, budget);
 }
 
 /// The number of entries of each list with which all lists together have at most `most`; short
@@ -175,6 +207,8 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
         added["step_ns"] = typical_step_time(variant);
       added["shaped"] = shaped_by_capacity(variant);
       added["files"] = files_json(variant);
+      if (Json picture = picture_of(variant, budget); !picture.is_null())
+        added["picture"] = std::move(picture);
       if (pair == pairs.trials.end()) continue;
       const VariantRecord* other = variant_in(*pair->base, variant.name);
       if (other != nullptr && !other->ranks.empty()) added["base"] = base_json(*other);
@@ -210,7 +244,7 @@ std::string packed_page_data(const Report& report, const Report* base, PageBudge
     std::string text = packed(data);
     if (text.size() / 4 * 3 <= budget.packed || budget.assertions == 0) return text;
     if (samples_of(report, budget) > kFewestSamples)
-      budget.samples /= 2;
+      budget.samples /= 2, budget.moments = std::max(budget.moments / 2, kFewestMoments);
     else
       budget.assertions = std::min(budget.assertions, assertions_of(report).size()) / 2;
   }
@@ -218,21 +252,6 @@ std::string packed_page_data(const Report& report, const Report* base, PageBudge
 
 std::string packed(const Json& data) {
   return base64(gzip(data.dump(-1, ' ', false, Json::error_handler_t::replace)));
-}
-
-std::string base64(std::string_view bytes) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t group = 0;
-    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k) out += k <= n ? kDigits[group >> (18 - 6 * k) & 63u] : '=';
-  }
-  return out;
 }
 
 }  // namespace tidemark

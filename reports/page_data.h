@@ -17,6 +17,7 @@ struct PageBudget {
   std::size_t assertions =
       50'000;  // verdicts that differ in the rank alone count once; failed ones stay longest
   std::size_t races = 20;          // a rank
+  std::size_t moments = 1500;      // of the picture of a variant's memory
   std::size_t packed = 4'500'000;  // bytes, compressed
 };
 
@@ -30,7 +31,6 @@ nlohmann::ordered_json page_data(const Report& report, const PageBudget& budget 
 std::string packed_page_data(const Report& report, const Report* base = nullptr,
                              PageBudget budget = {});
 
-std::string base64(std::string_view bytes);
 /// Gzipped JSON in base64.
 std::string packed(const nlohmann::ordered_json& data);
 

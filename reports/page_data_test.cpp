@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/record/gzip.h"
 #include "reports/html.h"
 #include "reports/testing/sample.h"
 #include "reports/thin.h"

@@ -5,12 +5,12 @@
 #include <map>
 #include <set>
 
+#include "harness/record/units.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
 #include "reports/renderings.h"
 #include "reports/saving.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "harness/record/record.h"
+#include "harness/record/units.h"
 #include "reports/overview.h"
-#include "reports/units.h"
 
 namespace tidemark {
 

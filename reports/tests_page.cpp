@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
+#include "harness/record/units.h"
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/saving.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "harness/record/units.h"
 #include "reports/cause.h"
 #include "reports/headline.h"
 #include "reports/overview.h"
 #include "reports/paint.h"
 #include "reports/renderings.h"
 #include "reports/saving.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

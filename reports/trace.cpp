@@ -1,11 +1,11 @@
 #include "reports/trace.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/record/json.h"
 #include "harness/record/number.h"
 
 namespace tidemark {
@@ -62,47 +62,6 @@ std::string loss_lines(const VariantRecord& variant) {
     out += fmt::format("{} {}\n", point.step, decimal(*point.value));
   }
   return out;
-}
-
-std::string gzip(const std::string& bytes) {
-  z_stream stream{};
-  constexpr int kWithGzipHeader = 15 + 16;  // a header without name and time
-  if (deflateInit2(&stream, 6, Z_DEFLATED, kWithGzipHeader, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw std::runtime_error("zlib cannot start: out of memory?");
-  }
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int result = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (result != Z_STREAM_END) throw std::runtime_error("zlib cannot compress a trace");
-  return out;
-}
-
-std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
-  z_stream stream{};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::runtime_error("zlib cannot start");
-  const auto end = [](z_stream* of) { inflateEnd(of); };
-  const std::unique_ptr<z_stream, decltype(end)> ends(&stream, end);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string out, part(1 << 20, '\0');
-  int result = Z_OK;
-  while (result == Z_OK && out.size() <= most) {
-    stream.next_out = reinterpret_cast<Bytef*>(part.data());
-    stream.avail_out = static_cast<uInt>(part.size());
-    result = inflate(&stream, Z_NO_FLUSH);
-    out.append(part, 0, part.size() - stream.avail_out);
-  }
-  if (result != Z_STREAM_END && out.size() <= most) return std::nullopt;
-  return out;
-}
-
-std::string json_quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace tidemark

@@ -1,4 +1,4 @@
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 #include <gtest/gtest.h>
 

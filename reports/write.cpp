@@ -6,14 +6,17 @@
 #include <map>
 #include <stdexcept>
 
+#include "harness/memory/process_record.h"
+#include "harness/memory/record_bytes.h"
+#include "harness/memory/snapshot.h"
 #include "harness/record/file.h"
+#include "harness/record/gzip.h"
 #include "harness/record/json.h"
 #include "harness/record/one_line.h"
+#include "harness/record/units.h"
 #include "reports/html.h"
 #include "reports/renderings.h"
-#include "reports/snapshot/snapshot.h"
 #include "reports/trace.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -35,6 +38,10 @@ std::string variant_place(const TrialRecord& trial, const VariantRecord& variant
   return out;
 }
 
+std::string snapshot_of(const RankRecord& rank) {
+  return fmt::format("snapshot of rank {}", rank.rank);
+}
+
 /// The files of a run's folder that belong to one variant; `variant.files` names them.
 void add_files(VariantRecord& variant, const std::string& place, bool details,
                std::vector<File>& out) {
@@ -49,10 +56,8 @@ void add_files(VariantRecord& variant, const std::string& place, bool details,
   if (std::ranges::any_of(variant.ranks, [](const auto& r) { return !r.spans.all.empty(); }))
     put("trace", "trace/" + place + ".json.gz", gzip(chrome_trace(variant)));
   for (const RankRecord& rank : variant.ranks)
-    if (const auto& traces = rank.history.traces; !traces.empty() && !traces[0].empty())
-      put(fmt::format("snapshot of rank {}", rank.rank),
-          fmt::format("snapshot/{}_rank{}.pickle", place, rank.rank),
-          pickle({rank.history.for_pytorch(rank.phase_starts)}));
+    if (const auto memory = unpacked_bytes(rank.memory); memory && !memory->empty())
+      put(snapshot_of(rank), fmt::format("snapshot/{}_rank{}.record", place, rank.rank), *memory);
   if (!details) return;
   if (const std::string text = details_text(variant); !text.empty())
     put(kDetails, "details/" + place + ".json.gz", gzip(text));
@@ -100,6 +105,22 @@ void read_details(const fs::path& folder, Report& report) {
       if (!text) refuse(path, "it is not gzip, or is cut off", "copy the folder of the run again");
       add_details(variant, *text, path.string());
     }
+}
+
+/// The records of its ranks' memory, of which the page has pictures.
+void read_memories(const fs::path& folder, Report& report) {
+  for (TrialRecord& trial : report.trials)
+    for (VariantRecord& variant : trial.variants)
+      for (const FileBeside& file : variant.files) {
+        if (!file.path.ends_with(".record") || !fs::exists(folder / file.path)) continue;
+        refuse_links(folder, file.path);
+        const fs::path path = folder / file.path;
+        const auto record = read_record(path, true);
+        if (!record) refuse(path, "is cut off", "copy the folder of the run again");
+        record_snapshot(*record, path.string());  // throws where it is no record
+        for (RankRecord& rank : variant.ranks)
+          if (file.what == snapshot_of(rank)) rank.memory = packed_bytes(record->bytes);
+      }
 }
 
 void add_renderings(std::vector<File>& out, const Report& report, const Report* base = nullptr,
@@ -173,6 +194,7 @@ Report read_whole(const fs::path& path) {
   const fs::path folder = folder_of(path);
   Report report = read_report(path);
   read_details(folder, report);
+  read_memories(folder, report);
   return report;
 }
 

@@ -10,14 +10,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/memory/snapshot.h"
 #include "harness/record/file.h"
+#include "harness/record/gzip.h"
 #include "harness/record/json.h"
+#include "harness/testing/refusal.h"
 #include "reports/headline.h"
 #include "reports/html.h"
 #include "reports/page_data.h"
 #include "reports/saving.h"
-#include "reports/snapshot/snapshot.h"
-#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 #include "reports/trace.h"
 
@@ -66,7 +67,7 @@ TEST_F(Files, WritesTheNamedFilesAndNoOther) {
       const std::string place = "/fsdp_prefetch/smoke/r2/math/" + schedule + "/" + variant;
       for (const std::string& name :
            {"details" + place + ".json.gz", "loss" + place + ".txt", "trace" + place + ".json.gz",
-            "snapshot" + place + "_rank0.pickle", "snapshot" + place + "_rank1.pickle"})
+            "snapshot" + place + "_rank0.record", "snapshot" + place + "_rank1.record"})
         expected.push_back(name);
     }
   EXPECT_THAT(names, testing::UnorderedElementsAreArray(expected));
@@ -230,35 +231,6 @@ TEST_F(Files, TraceIsGzippedJson) {
   EXPECT_EQ(events[4]["dur"], 0.3);
   EXPECT_EQ(events[5 + spans]["args"]["bytes"], 3 << 20);
   EXPECT_EQ(events[8 + spans]["ts"], 1.5);
-}
-
-TEST_F(Files, SnapshotHoldsTheSegmentsAndTheEventsOfARank) {
-  MemoryHistory history;
-  history.streams = {"stream 3", "default stream", "stream 2"};
-  history.set_operators({"", "aten::empty"});
-  history.traces = {{{AllocatorAction::segment_alloc, 512, 1536, 2, 5},
-                     {AllocatorAction::alloc, 512, 500, 2, 5, 1},
-                     {AllocatorAction::alloc, 1024, 500, 0, 10, 1},
-                     {AllocatorAction::free_requested, 1024, 500, 1, 20, 1}}};
-  history.segments = {{.address = 512, .total_size = 1536, .stream = 2}};
-  history.segments[0].blocks = {{512, 512, 500, BlockState::allocated},
-                                {1024, 512, 500, BlockState::pending_free},
-                                {1536, 512}};
-  const MemoryHistory out = history.for_pytorch({{"forward", 10}, {"backward", 20}});
-  const auto file = [&](std::uint32_t stack) { return out.frames[out.stacks[stack].at(0)].file; };
-  const auto& trace = out.traces.at(0);
-  EXPECT_EQ(trace[0].stack, 0u);
-  EXPECT_EQ(out.frames[out.stacks[trace[1].stack].at(0)].function, "aten::empty");
-  EXPECT_EQ(file(trace[1].stack), "before the first phase");
-  EXPECT_EQ(file(trace[2].stack), "forward");
-  EXPECT_EQ(file(trace[3].stack), "backward");
-  const std::int64_t streams[] = {1, 1, 2, 0};
-  for (std::size_t i = 0; i < trace.size(); ++i) EXPECT_EQ(trace[i].stream, streams[i]);
-  const Segment& segment = out.segments.at(0);
-  EXPECT_EQ(segment.stream, 1);
-  EXPECT_EQ(segment.blocks[0].stack, trace[1].stack);
-  EXPECT_EQ(segment.blocks[1].stack, trace[2].stack);
-  EXPECT_EQ(segment.blocks[2].stack, 0u);
 }
 
 TEST(Html, NamesOfTheReportStayText) {

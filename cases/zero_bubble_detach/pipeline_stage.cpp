@@ -1,7 +1,7 @@
 #include "cases/zero_bubble_detach/pipeline_stage.h"
 
 #include "cases/zero_bubble_detach/stage_model.h"
-#include "harness/measure/allocator_trace.h"
+#include "harness/measure/scenario_record.h"
 #include "harness/parallel/run_backward.h"
 
 namespace tidemark::zero_bubble_detach {

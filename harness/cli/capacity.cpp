@@ -8,7 +8,7 @@
 #include <set>
 
 #include "harness/device/platform.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "harness/cli/files.h"
 #include "harness/cli/github.h"
+#include "harness/memory/analysis.h"
 #include "harness/print.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
@@ -17,7 +18,7 @@
 #include "reports/events/compare_events.h"
 #include "reports/events/compare_traces.h"
 #include "reports/numbers/compare_numbers.h"
-#include "reports/snapshot/analysis.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

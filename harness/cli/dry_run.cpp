@@ -11,9 +11,9 @@
 #include "harness/cli/checkpoint.h"
 #include "harness/cli/commands.h"
 #include "harness/print.h"
+#include "harness/record/units.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

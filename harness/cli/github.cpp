@@ -10,12 +10,12 @@
 
 #include "harness/print.h"
 #include "harness/record/scan.h"
+#include "harness/record/units.h"
 #include "harness/record/write.h"
 #include "reports/cause.h"
 #include "reports/compare/render.h"
 #include "reports/overview.h"
 #include "reports/renderings.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -8,7 +8,7 @@
 #include "harness/cli/boundary.h"
 #include "harness/cli/files.h"
 #include "harness/print.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "reports/snapshot/snapshot.h"
+#include "harness/memory/snapshot.h"
 #include "reports/write.h"
 
 namespace tidemark {

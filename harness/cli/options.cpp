@@ -10,8 +10,8 @@
 #include "harness/cli/suggest.h"
 #include "harness/help.h"
 #include "harness/print.h"
+#include "harness/record/units.h"
 #include "reference/memory/placement.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

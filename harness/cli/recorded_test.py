@@ -112,7 +112,7 @@ def platform():
 
 # night: replays forty programs; measured_replay replays recordings by day
 def test_random_programs(tmp_path):
-    """Snapshots of programs that run on the platform (reports/snapshot/testing/random_program.py) are replayed: all segments and addresses. In
+    """Snapshots of programs that run on the platform (harness/memory/testing/random_program.py) are replayed: all segments and addresses. In
     one with PyTorch's default stacks, `snapshot show` names the lines of the program and the nodes of autograd."""
     runs = {  # its name: settings, words, devices
         "from_zero": ("none", "zero,streams,empty", 1),
@@ -128,7 +128,7 @@ def test_random_programs(tmp_path):
     total = [0, 0]
     for devices in (1, 2):
         lines = "".join(f"{tmp_path / name} 1 {settings} {words}\n" for name, (settings, words, count) in runs.items() if count == devices)
-        done = run(sys.executable, ROOT / "reports/snapshot/testing/random_program.py", env={**environment, "TIDEMARK_DEVICES": str(devices)}, input=lines)
+        done = run(sys.executable, ROOT / "harness/memory/testing/random_program.py", env={**environment, "TIDEMARK_DEVICES": str(devices)}, input=lines)
         assert done.returncode == 0, f"random_program.py: exit {done.returncode}: {done.stderr.strip()[-500:]}"
     for name, (_, _, devices) in runs.items():
         for device in range(devices):

@@ -13,10 +13,10 @@
 #include "harness/cli/replay_before.h"
 #include "harness/cli/replayed_allocator.h"
 #include "harness/device/platform.h"
+#include "harness/memory/rewind.h"
 #include "harness/print.h"
 #include "harness/record/budget.h"
-#include "reports/snapshot/rewind.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

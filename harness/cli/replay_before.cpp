@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "reports/snapshot/error.h"
+#include "harness/memory/error.h"
 
 namespace tidemark {
 namespace {

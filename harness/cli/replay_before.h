@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/cli/replayed_allocator.h"
-#include "reports/snapshot/rewind.h"
+#include "harness/memory/rewind.h"
 
 namespace tidemark {
 

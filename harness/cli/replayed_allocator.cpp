@@ -9,7 +9,7 @@
 #include <set>
 
 #include "harness/device/platform.h"
-#include "reports/snapshot/error.h"
+#include "harness/memory/error.h"
 
 namespace tidemark {
 namespace {

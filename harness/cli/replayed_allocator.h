@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "reports/snapshot/settings.h"
-#include "reports/snapshot/snapshot.h"
+#include "harness/memory/settings.h"
+#include "harness/memory/snapshot.h"
 
 namespace tidemark {
 

@@ -1,13 +1,14 @@
 // tidemark snapshot show|convert
-#include "reports/snapshot/snapshot.h"
+#include "harness/memory/snapshot.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "harness/cli/files.h"
-#include "reports/snapshot/analysis.h"
-#include "reports/snapshot/process_record.h"
+#include "harness/memory/analysis.h"
+#include "harness/memory/process_record.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "harness/errors.h"
 #include "harness/record/scan.h"
+#include "harness/record/units.h"
 #include "harness/virtual/recorder/format.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

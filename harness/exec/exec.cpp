@@ -24,12 +24,12 @@
 #include "harness/exec/settings.h"
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/processes.h"
+#include "harness/record/units.h"
 #include "harness/record/write.h"
 #include "reports/folder.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
 #include "reports/program/alive.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -17,9 +17,9 @@
 #include "harness/help.h"
 #include "harness/print.h"
 #include "harness/record/scan.h"
+#include "harness/record/units.h"
 #include "harness/virtual/recorder/format.h"
 #include "reports/folder.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -6,13 +6,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "harness/memory/process_record.h"
 #include "harness/print.h"
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/number.h"
 #include "harness/virtual/device/nesting.h"
 #include "harness/virtual/device/new_file.h"
-#include "reports/snapshot/process_record.h"
 #include "reports/write.h"
 
 namespace tidemark {

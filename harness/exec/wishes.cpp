@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "harness/errors.h"
+#include "harness/memory/places.h"
 #include "harness/record/budget.h"
 #include "harness/record/json.h"
+#include "harness/record/units.h"
 #include "reports/compare/compare.h"
 #include "reports/compare/render.h"
-#include "reports/program/places.h"
-#include "reports/units.h"
 
 namespace tidemark {
 

@@ -18,9 +18,9 @@
 #include "harness/print.h"
 #include "harness/record/fit_fields.h"
 #include "harness/record/json_writer.h"
+#include "harness/record/units.h"
 #include "reports/fit/page.h"
 #include "reports/fit/text.h"
-#include "reports/units.h"
 #include "reports/write.h"
 
 namespace tidemark {

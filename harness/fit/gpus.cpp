@@ -9,7 +9,7 @@
 #include "harness/errors.h"
 #include "harness/record/file.h"
 #include "harness/record/number.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 

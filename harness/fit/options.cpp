@@ -15,7 +15,7 @@
 #include "harness/fit/config_file.h"
 #include "harness/help.h"
 #include "harness/ranks/processes.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "harness/errors.h"
 #include "harness/exec/cause.h"
+#include "harness/memory/places.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/one_line.h"
-#include "reports/program/places.h"
 
 namespace tidemark {
 namespace {

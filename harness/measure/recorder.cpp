@@ -9,7 +9,11 @@
 
 #include "harness/device/layer.h"
 #include "harness/device/platform.h"
-#include "harness/measure/allocator_trace.h"
+#include "harness/measure/scenario_record.h"
+#include "harness/memory/process_record.h"
+#include "harness/memory/record_bytes.h"
+#include "harness/memory/step.h"
+#include "harness/record/gzip.h"
 
 namespace tidemark {
 namespace {
@@ -17,14 +21,19 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 // Limits of a step in a report. Entries beyond them are left out and counted.
-constexpr std::size_t kLargest = 10, kMostSpans = 4000, kMostEvents = 20000;
+constexpr std::size_t kLargest = 10, kMostSpans = 4000, kMostSamples = 1500;
 
 }  // namespace
 
-CategoryScope::CategoryScope(MemoryKind kind) : before_(current_category()) {
+CategoryScope::CategoryScope(MemoryKind kind, const std::string& unit)
+    : before_(current_category()), unit_before_(current_unit()) {
   set_current_category(kind);
+  if (!unit.empty()) set_current_unit(unit);
 }
-CategoryScope::~CategoryScope() { set_current_category(before_); }
+CategoryScope::~CategoryScope() {
+  set_current_category(before_);
+  set_current_unit(unit_before_);
+}
 
 struct Recorder::State {
   struct StepTimer {
@@ -34,9 +43,10 @@ struct Recorder::State {
   int steps;
   bool closely, every_event;
   c10::DeviceIndex device;
-  AllocatorTrace blocks;
+  ScenarioRecord blocks;
   c10::CachingDeviceAllocator::DeviceStats before;
   std::int64_t stretch = 0;  // of the phase that is open; 0: none is
+  std::string phase;         // its name
   bool last = false;
   std::vector<StepTimer> timers;
   std::vector<std::pair<int, at::Tensor>> losses;  // pinned
@@ -48,7 +58,7 @@ struct Recorder::State {
         closely(look_closely),
         every_event(all_events),
         device(c10::cuda::current_device()),
-        blocks(device),
+        blocks(device, all_events),
         before(allocator::getDeviceStats(device)) {
     watch(true);
   }
@@ -73,6 +83,7 @@ void Recorder::close_phase() {
   auto& phase = record.steps.back().phases.back();
   const auto [begin, highest, now] = state_->blocks.read(state_->stretch);
   state_->blocks.end(state_->stretch);
+  state_->blocks.phase_end(state_->phase);
   state_->stretch = 0;
   phase[Statistic::allocated] = {highest.allocated, now.allocated};
   phase[Statistic::active] = {highest.active, now.active};
@@ -86,8 +97,7 @@ void Recorder::begin_step(int index) {
   if (auto* gpu = real_gpu(); gpu != nullptr && index == 0) gpu->steps_begin();
   state_->timers.emplace_back().begin.record(c10::cuda::getCurrentCUDAStream());
   record.rest_before = state_->blocks.live_bytes(state_->place());
-  if (state_->every_event) record.events.push_back(state_->blocks.history(SIZE_MAX));
-  state_->blocks.begin_step();
+  state_->blocks.step(index + 1, state_->last);
   state_->watch(index == 0 || state_->last || state_->every_event);
   if (auto* device = virtual_device(); device != nullptr && state_->last && state_->closely)
     device->follow(true);
@@ -97,6 +107,8 @@ void Recorder::phase(const std::string& name) {
   close_phase();
   record.steps.back().phases.push_back({name, {}});
   state_->stretch = state_->blocks.begin(state_->place());
+  state_->phase = name;
+  state_->blocks.phase(name);
   if (auto* device = virtual_device()) device->phase(name);
   if (state_->last) record.phase_starts.emplace_back(name, platform().now());
 }
@@ -149,16 +161,18 @@ void Recorder::end_step() {
   state_->timers.back().end.record(c10::cuda::getCurrentCUDAStream());
   if (auto* gpu = real_gpu(); gpu != nullptr && state_->last) record.unheld = gpu->steps_end();
   record.rest_after = state_->blocks.live_bytes(state_->place());
-  if (state_->last && state_->every_event)
-    record.events.push_back(state_->blocks.history(SIZE_MAX));
   if (state_->last) {
-    record.categories = state_->blocks.categories();
-    record.timeline = state_->blocks.timeline();
+    RecordBytes bytes{state_->blocks.bytes()};
+    const Snapshot history = record_snapshot(bytes, "the record of a rank");
+    StepMemory step = step_memory(history, state_->place(), kLargest);
+    record.categories = std::move(step.categories);
+    record.timeline = thinned(step.timeline, kMostSamples);
+    if (state_->every_event) record.events = by_steps(history, state_->place());
     if (state_->closely) {
       auto* device = virtual_device();
       if (device != nullptr) device->follow(false);
-      record.largest = state_->blocks.largest(kLargest);
-      record.history = state_->blocks.history(kMostEvents);
+      record.largest = std::move(step.largest);
+      record.memory = packed_bytes(bytes.bytes);
       record.spans = device != nullptr ? device->spans(kMostSpans) : Spans{{"host"}, {}, {}, 0};
     }
   }

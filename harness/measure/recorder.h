@@ -13,17 +13,18 @@
 
 namespace tidemark {
 
-/// The kind of new allocations of this thread (and of the autograd threads while it waits),
-/// until the end of scope.
+/// The kind of new allocations of this thread (and of the autograd threads while it waits), and the
+/// unit of the program that they are of ("layers.3"; empty: as around it), until the end of scope.
 class CategoryScope {
  public:
-  explicit CategoryScope(MemoryKind kind);
+  explicit CategoryScope(MemoryKind kind, const std::string& unit = "");
   ~CategoryScope();
   CategoryScope(const CategoryScope&) = delete;
   CategoryScope& operator=(const CategoryScope&) = delete;
 
  private:
   MemoryKind before_;
+  std::string unit_before_;
 };
 
 class Recorder {

@@ -36,8 +36,8 @@ std::vector<std::int64_t> ShardedUnit::split() const {
 Gathered ShardedUnit::gather_flat() {
   step_.limit_in_flight();
   const c10::cuda::CUDAStreamGuard guard(step_.gather_stream);
-  const CategoryScope category(frozen_ ? MemoryKind::gathered_frozen_parameters
-                                       : MemoryKind::gathered_parameters);
+  const CategoryScope category(
+      frozen_ ? MemoryKind::gathered_frozen_parameters : MemoryKind::gathered_parameters, unit());
   const auto& shard = parameters_[0].padded_shard();
   const auto whole = parameters_[0].take();
   if (step_.ranks() > 1) {
@@ -54,7 +54,7 @@ Gathered ShardedUnit::gather() {
   if (step_.ranks() == 1) return result;
   const auto& options = step_.options;
   const auto layout = options.layout;
-  const CategoryScope category(MemoryKind::sharding_buffers);
+  const CategoryScope category(MemoryKind::sharding_buffers, unit());
   step_.limit_in_flight();
 
   const auto current = c10::cuda::getCurrentCUDAStream();
@@ -88,8 +88,8 @@ Gathered ShardedUnit::gather() {
 }
 
 void ShardedUnit::copy_out(Gathered& gathered) {
-  const CategoryScope category(frozen_ ? MemoryKind::gathered_frozen_parameters
-                                       : MemoryKind::gathered_parameters);
+  const CategoryScope category(
+      frozen_ ? MemoryKind::gathered_frozen_parameters : MemoryKind::gathered_parameters, unit());
   gathered.end.block(c10::cuda::getCurrentCUDAStream());
   if (gathered.work) gathered.work->wait();
   std::vector<at::Tensor> outputs;
@@ -98,8 +98,8 @@ void ShardedUnit::copy_out(Gathered& gathered) {
 }
 
 void ShardedUnit::copy_own() {
-  const CategoryScope category(frozen_ ? MemoryKind::gathered_frozen_parameters
-                                       : MemoryKind::gathered_parameters);
+  const CategoryScope category(
+      frozen_ ? MemoryKind::gathered_frozen_parameters : MemoryKind::gathered_parameters, unit());
   at::Tensor input;  // outlives its turn of the loop, as in FSDP2
   for (auto& p : parameters_) {
     input = p.padded_shard().to(step_.gathered);
@@ -112,7 +112,7 @@ void ShardedUnit::reduce_flat(const at::Tensor& gradient) {
   auto& parameter = parameters_[0];
   wait_for(step_.reduce_stream, c10::cuda::getCurrentCUDAStream());
   const c10::cuda::CUDAStreamGuard guard(step_.reduce_stream);
-  const CategoryScope category(MemoryKind::gradients);
+  const CategoryScope category(MemoryKind::gradients, unit());
   const auto padding = parameter.padded_numel() * step_.ranks() - gradient.numel();
   const auto input = padding > 0 ? at::constant_pad_nd(gradient, {0, padding}) : gradient;
   const auto output = at::empty_like(parameter.padded_shard());
@@ -130,7 +130,7 @@ void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
   for (auto* p : owners) numel += p->padded_numel();
   at::Tensor input;
   {
-    const CategoryScope category(MemoryKind::sharding_buffers);
+    const CategoryScope category(MemoryKind::sharding_buffers, unit());
     input = at::empty({numel * ranks}, on_gpu(step_.reduced));
     auto rows = input.view({ranks, -1});
     at::_chunk_cat_out(rows, gradients, 0, ranks);
@@ -142,7 +142,7 @@ void ShardedUnit::reduce(std::vector<at::Tensor> gradients,
   wait_for(step_.reduce_stream, current);
 
   const c10::cuda::CUDAStreamGuard guard(step_.reduce_stream);
-  const CategoryScope category(MemoryKind::gradients);
+  const CategoryScope category(MemoryKind::gradients, unit());
   auto output = at::empty({numel}, on_gpu(step_.reduced));
   step_.reduce_scatter(output, input);
   ShardedStep::Reducing reducing{std::move(input), {}};

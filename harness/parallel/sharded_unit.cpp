@@ -13,8 +13,8 @@
 namespace tidemark {
 
 ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes)
-    : step_(step) {
-  const CategoryScope category(MemoryKind::parameters);
+    : step_(step), index_(step.units.size()) {
+  const CategoryScope category(MemoryKind::parameters, unit());
   const auto add = [&](const auto& shape) {
     parameters_.emplace_back(shape, step.stored, step.gathered, step.rank(), step.ranks());
   };
@@ -23,7 +23,6 @@ ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& s
   } else {
     for (const auto& shape : shapes) add(shape);
   }
-  index_ = step.units.size();
   step.units.push_back(this);
 }
 

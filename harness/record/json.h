@@ -63,4 +63,7 @@ Report read_report(const std::filesystem::path& path,
 /// JSON Schema (draft 7) of report.json, made from the fields.
 nlohmann::ordered_json report_schema();
 
+/// The text in quotes, as JSON in ASCII.
+std::string json_quoted(const std::string& text);
+
 }  // namespace tidemark

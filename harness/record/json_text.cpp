@@ -114,4 +114,8 @@ std::string json_text(const Json& value) {
   return out + '\n';
 }
 
+std::string json_quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace tidemark

@@ -26,7 +26,6 @@ inline constexpr Meaning ratio{"ratio", R"({"type": "number", "minimum": 0})"};
 inline constexpr Meaning name{"name", R"({"type": "string", "minLength": 1})"};
 inline constexpr Meaning reason{"reason", R"({"type": ["string", "null"], "minLength": 1})", true};
 inline constexpr Meaning device{"device_kind", R"({"enum": ["virtual", "cuda"]})"};
-inline constexpr Meaning pool{"pool", R"({"enum": ["small", "large"]})"};
 /// A word of MemoryKind; SchemaMaker writes the list.
 inline constexpr Meaning memory_kind{"memory_kind", R"({"type": "string"})"};
 /// Of a verdict's kind (verdict_kind.h), or "run"; SchemaMaker writes its pattern.
@@ -35,7 +34,6 @@ inline constexpr Meaning exit_code{"exit_code", R"({"enum": [0, 1, 2, 3, 4, 77, 
 }  // namespace meaning
 
 /// The letters of enumerators in columns, in their order.
-inline constexpr std::string_view kBlockStates = "apf";    // active, pending, free
 inline constexpr std::string_view kSpanKinds = "olcw";     // operator, collective, copy, wait
 inline constexpr std::string_view kActions = "arcsfmuno";  // those of AllocatorAction
 

@@ -3,7 +3,7 @@
 // data, no libtorch.
 //
 // Times are nanoseconds; pickles have microseconds. Streams are PyTorch's handles, of which 0 is
-// the default stream; in a scenario's history they are places in `streams`, which has their names.
+// the default stream; in a recording of events they are places in `streams`, which has their names.
 #pragma once
 
 #include <algorithm>
@@ -63,32 +63,23 @@ struct AllocatorEvent {
   Ns time = 0;
   std::uint32_t stack = 0;
   std::uint32_t module = 0;  // in Snapshot::modules: the one that ran forward, if it is known
+  Bytes block = 0;           // of an allocation: of its block; 0: not known
   bool operator==(const AllocatorEvent&) const = default;
 };
 
 struct MemoryHistory {
-  std::vector<Segment> segments;                    // at the end; of scenarios by address
-  std::vector<std::vector<AllocatorEvent>> traces;  // by device; scenarios have one
+  std::vector<Segment> segments;                    // at the end
+  std::vector<std::vector<AllocatorEvent>> traces;  // by device; recordings have one
   std::vector<StackFrame> frames;
   std::vector<std::vector<std::uint32_t>> stacks{{}};  // of frames, innermost first; 0: of none
   std::vector<std::string> streams;                    // names; empty: streams are handles
   std::int64_t left_out = 0;                           // the first events, if there were too many
-  std::int64_t left_out_segments = 0;                  // the smallest segments, and their bytes
-  Bytes left_out_bytes = 0;
   bool operator==(const MemoryHistory&) const = default;
 
-  /// The operators of a scenario by stack: each is a frame, and a stack of its own. Stack 0, of no
+  /// The operators of a recording by stack: each is a frame, and a stack of its own. Stack 0, of no
   /// operator, has an empty name.
   std::vector<std::string> operators() const;
   void set_operators(const std::vector<std::string>& by_stack);
-
-  /// Leaves out the smallest segments while there are more than `most` blocks.
-  void keep_largest(std::size_t most);
-
-  /// A scenario's history as PyTorch's tools take it. The file of a frame is the phase in which the
-  /// event was; `phases` are their begins. The stack of a block is that of the last allocation at
-  /// its address. The default stream is 0, and the others have numbers in the order of their use.
-  MemoryHistory for_pytorch(const std::vector<std::pair<std::string, Ns>>& phases) const;
 };
 
 /// Nanoseconds of PyTorch's microseconds; times that 64 bits do not hold become the farthest.

@@ -160,9 +160,9 @@ struct RankRecord {
   std::optional<OutsideOwners> owners;  // of that, on a real GPU
   std::string unheld;  // why a real GPU was not held back under lagging, where it was not
   std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
-  /// All that is reserved when the last step has ended, and the events of that step; empty where
-  /// they were not recorded.
-  MemoryHistory history;
+  /// The record of the rank's memory (harness/virtual/recorder/format.h), as a program's, packed
+  /// (gzip.h); empty where it was not kept. A run's folder has it as snapshot/*.record.
+  std::string memory;
   Spans spans;
   /// Allocator events of the whole run, if they were asked for: while the program was built, then
   /// of each step. No report has them; reports/events/ writes a file a rank.

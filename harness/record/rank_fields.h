@@ -102,73 +102,6 @@ void visit(AliveBlock& x, auto& f) {
   f("pending", x.pending);
 }
 
-/// Segments as report.json has them: with the names of their streams, and with blocks at offsets.
-struct MemoryMap {
-  struct Named : Segment {
-    std::string stream_name;
-  };
-  std::vector<Named> segments;
-  std::int64_t left_out = 0;
-  Bytes left_out_bytes = 0;
-
-  MemoryMap() = default;
-  explicit MemoryMap(const MemoryHistory& of)
-      : left_out(of.left_out_segments), left_out_bytes(of.left_out_bytes) {
-    for (const Segment& each : of.segments) {
-      segments.push_back({each, of.streams.at(static_cast<std::size_t>(each.stream))});
-      for (MemoryBlock& block : segments.back().blocks) block.address -= each.address;
-    }
-  }
-  void put_into(MemoryHistory& to) {
-    to.left_out_segments = left_out, to.left_out_bytes = left_out_bytes;
-    to.segments.clear();
-    for (Named& each : segments) {
-      each.stream = std::ranges::find(to.streams, each.stream_name) - to.streams.begin();
-      if (each.stream == std::ssize(to.streams)) to.streams.push_back(each.stream_name);
-      for (MemoryBlock& block : each.blocks) block.address += each.address;
-      to.segments.push_back(std::move(each));
-    }
-  }
-};
-
-void visit(MemoryMap::Named& x, auto& f) {
-  f.title(
-      "segment",
-      "columns of equal length, a block each, end to end; states a letter each: active, pending "
-      "(its free was requested), free");
-  f("address", x.address);
-  f("bytes", x.total_size, meaning::bytes);
-  f("stream", x.stream_name);
-  f("pool", x.type, meaning::pool);
-  f.columns(x.blocks, [](auto& column) {
-    column("offset", &MemoryBlock::address);
-    column("block_bytes", &MemoryBlock::size);
-    column("requested", &MemoryBlock::requested);
-    column.letters("states", &MemoryBlock::state, kBlockStates);
-  });
-  f.check(
-      [&] {
-        Bytes at = 0;
-        for (const MemoryBlock& block : x.blocks) {
-          if (block.address != at || block.size <= 0) return false;
-          at += block.size;
-        }
-        return at == x.total_size && x.address <= INT64_MAX - at;
-      },
-      "its blocks do not lie end to end, or do not sum to its bytes");
-}
-
-void visit(MemoryMap& x, auto& f) {
-  f.title("map",
-          "everything reserved at the end of the last step; left_out: its smallest segments, where "
-          "there were too many blocks");
-  f("segments", x.segments);
-  f.group("left_out", "", [&](auto& g) {
-    g("segments", x.left_out, meaning::count);
-    g("bytes", x.left_out_bytes, meaning::bytes);
-  });
-}
-
 void visit(Spans& x, auto& f) {
   f.title(
       "spans",
@@ -192,7 +125,7 @@ void visit(Spans& x, auto& f) {
 void visit(MemoryHistory& x, auto& f) {
   f.title(
       "trace",
-      "columns of equal length: the allocator's events of the last step. actions a letter each: "
+      "columns of equal length: the allocator's events of a step. actions a letter each: "
       "a alloc, r free_requested, c free_completed, s segment_alloc, f segment_free, m "
       "segment_map, u segment_unmap, o oom. left_out: the first ones, where there were too many");
   std::vector<AllocatorEvent> none;
@@ -278,11 +211,8 @@ void visit(RankRecord& x, auto& f) {
   f.detail("timeline", x.timeline);
   f.detail("largest", x.largest, meaning::none,
            "blocks alive at the highest allocated moment of the last step, the largest first");
-  MemoryMap map(x.history);
-  f.exported("map", map);
   f.exported("spans", x.spans);
-  f.exported("trace", x.history);
-  f.once_read([&] { map.put_into(x.history); });
+  f.exported("memory", x.memory);
   f.optional("outside_allocator", x.outside, meaning::bytes,
              "what the device holds beyond 'reserved' when the steps are over: context, NCCL, "
              "cuBLAS, and what other processes have on it");

@@ -36,7 +36,7 @@ std::string reason_to_skip(const Scenario& scenario, const Trial& trial, const V
 // Removes the details of a rank that is not the worst and has no races.
 void leave_out_details(RankRecord& record, World& world) {
   if (record.rank == worst_rank(record, world) || !record.races.empty()) return;
-  record.history = {};
+  record.memory.clear();
   record.spans = {};
 }
 

@@ -19,8 +19,8 @@
 #include "harness/device/platform.h"
 #include "harness/device/workspaces.h"
 #include "harness/errors.h"
-#include "harness/measure/allocator_trace.h"
 #include "harness/measure/recorder.h"
+#include "harness/measure/scenario_record.h"
 #include "harness/ranks/flight_recorder.h"
 
 namespace tidemark {

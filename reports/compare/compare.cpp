@@ -9,11 +9,11 @@
 #include <set>
 #include <tuple>
 
+#include "harness/memory/places.h"
+#include "harness/record/units.h"
 #include "harness/record/verdict_kind.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
-#include "reports/program/places.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

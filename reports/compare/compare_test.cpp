@@ -6,12 +6,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/units.h"
 #include "reports/compare/kinds_changed.h"
 #include "reports/compare/render.h"
 #include "reports/compare/testing.h"
 #include "reports/saving.h"
 #include "reports/testing/sample.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

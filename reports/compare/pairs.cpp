@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

@@ -8,13 +8,13 @@
 #include <cmath>
 #include <map>
 
+#include "harness/record/units.h"
 #include "reports/compare/kinds_changed.h"
 #include "reports/compare/pairs.h"
 #include "reports/html.h"
 #include "reports/overview.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "harness/record/json.h"
 #include "harness/record/number.h"
+#include "harness/testing/refusal.h"
 #include "reports/curves/curve.h"
-#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

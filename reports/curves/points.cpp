@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "harness/record/number.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

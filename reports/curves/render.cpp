@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json.h"
+#include "harness/record/units.h"
 #include "reports/curves/parity.h"
 #include "reports/html.h"
 #include "reports/renderings.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

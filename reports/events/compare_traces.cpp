@@ -7,8 +7,8 @@
 #include <ranges>
 #include <tuple>
 
-#include "reports/snapshot/rewind.h"
-#include "reports/snapshot/site.h"
+#include "harness/memory/rewind.h"
+#include "harness/memory/site.h"
 
 namespace tidemark {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/memory/snapshot.h"
 #include "reports/events/places.h"
-#include "reports/snapshot/snapshot.h"
 
 namespace tidemark {
 

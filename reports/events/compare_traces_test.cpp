@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "reports/testing/refusal.h"
+#include "harness/testing/refusal.h"
 
 namespace tidemark {
 namespace {

@@ -10,8 +10,8 @@
 #include <functional>
 
 #include "harness/record/json.h"
+#include "harness/testing/refusal.h"
 #include "reports/events/compare_events.h"
-#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/snapshot/snapshot.h"
+#include "harness/memory/snapshot.h"
 
 namespace tidemark {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "harness/record/units.h"
 #include "reports/fit/text.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

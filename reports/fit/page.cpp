@@ -9,10 +9,10 @@
 #include <set>
 #include <sstream>
 
+#include "harness/record/units.h"
 #include "reports/fit/advice.h"
 #include "reports/fit/text.h"
 #include "reports/html.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

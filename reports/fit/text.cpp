@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "harness/record/units.h"
 #include "reports/fit/advice.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

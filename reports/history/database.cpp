@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/record/file.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

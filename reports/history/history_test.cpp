@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/file.h"
+#include "harness/testing/refusal.h"
 #include "reports/history/nights_of.h"
 #include "reports/history/trial_times.h"
 #include "reports/html.h"
-#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json.h"
+#include "harness/record/units.h"
 #include "reports/history/history.h"
 #include "reports/html.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/record/units.h"
 #include "reports/compare/pairs.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

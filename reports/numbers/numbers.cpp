@@ -12,8 +12,8 @@
 #include "harness/record/file.h"
 #include "harness/record/meaning.h"
 #include "harness/record/number.h"
+#include "harness/record/units.h"
 #include "reports/curves/parity.h"
-#include "reports/units.h"
 #include "reports/write.h"
 
 namespace tidemark {

@@ -9,9 +9,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "harness/testing/refusal.h"
 #include "reports/numbers/safetensors.h"
 #include "reports/numbers/sample.h"
-#include "reports/testing/refusal.h"
 #include "reports/testing/sample.h"
 #include "reports/write.h"
 

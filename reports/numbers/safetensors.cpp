@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "harness/record/json_node.h"
+#include "harness/record/units.h"
 #include "harness/virtual/device/nesting.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -7,10 +7,11 @@
 #include <map>
 #include <sstream>
 
+#include "harness/memory/parts.h"
 #include "harness/record/file.h"
 #include "harness/record/one_line.h"
-#include "reports/snapshot/parts.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 

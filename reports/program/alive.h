@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "reports/program/growth.h"
-#include "reports/program/picture.h"
-#include "reports/snapshot/analysis.h"
+#include "harness/memory/analysis.h"
+#include "harness/memory/growth.h"
+#include "harness/memory/picture.h"
 
 namespace tidemark {
 

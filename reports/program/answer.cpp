@@ -5,9 +5,10 @@
 
 #include <algorithm>
 
-#include "reports/program/places.h"
-#include "reports/snapshot/parts.h"
-#include "reports/units.h"
+#include "harness/memory/parts.h"
+#include "harness/memory/places.h"
+#include "harness/record/units.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

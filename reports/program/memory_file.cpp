@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "harness/record/file.h"
+#include "harness/record/gzip.h"
 #include "harness/virtual/device/nesting.h"
-#include "reports/trace.h"
 
 namespace nlohmann {
 

@@ -9,6 +9,9 @@
 #include <sstream>
 #include <tuple>
 
+#include "harness/memory/parts.h"
+#include "harness/memory/places.h"
+#include "harness/record/units.h"
 #include "reports/headline.h"
 #include "reports/html.h"
 #include "reports/overview.h"
@@ -16,11 +19,9 @@
 #include "reports/program/answer.h"
 #include "reports/program/memory_file.h"
 #include "reports/program/picture_data.h"
-#include "reports/program/places.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
-#include "reports/snapshot/parts.h"
-#include "reports/units.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 

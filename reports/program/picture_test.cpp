@@ -1,6 +1,6 @@
 // Pictures of a program's memory: their sums are those of the trace, also where moments are left
 // out.
-#include "reports/program/picture.h"
+#include "harness/memory/picture.h"
 
 #include <gmock/gmock.h>
 
@@ -10,12 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/file.h"
+#include "harness/record/gzip.h"
 #include "harness/record/json.h"
 #include "reports/program/memory_file.h"
 #include "reports/program/page.h"
 #include "reports/program/picture_data.h"
 #include "reports/program/samples.h"
-#include "reports/trace.h"
 
 namespace tidemark {
 namespace {

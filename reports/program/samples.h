@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "harness/memory/snapshot.h"
 #include "harness/record/record.h"
-#include "reports/snapshot/snapshot.h"
 
 namespace tidemark {
 

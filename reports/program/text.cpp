@@ -11,9 +11,9 @@
 #include <set>
 #include <tuple>
 
-#include "reports/program/places.h"
+#include "harness/memory/places.h"
+#include "harness/record/units.h"
 #include "reports/renderings.h"
-#include "reports/units.h"
 
 namespace tidemark {
 namespace {

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "harness/memory/analysis.h"
+#include "harness/memory/parts.h"
 #include "harness/virtual/recorder/format.h"
-#include "reports/snapshot/analysis.h"
 #include "reports/snapshot/lines.h"
-#include "reports/snapshot/parts.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

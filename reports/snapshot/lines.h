@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 

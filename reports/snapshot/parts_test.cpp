@@ -1,11 +1,12 @@
 // Parts of a peak: which block has which label, and what the others are by what allocated them.
-#include "reports/snapshot/parts.h"
+#include "harness/memory/parts.h"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-#include "reports/snapshot/testing/trace.h"
+#include "harness/memory/testing/trace.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

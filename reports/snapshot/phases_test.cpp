@@ -1,9 +1,10 @@
 // Peaks of phases: which events belong to which.
-#include "reports/snapshot/phases.h"
+#include "harness/memory/phases.h"
 
 #include <gmock/gmock.h>
 
-#include "reports/snapshot/testing/trace.h"
+#include "harness/memory/testing/trace.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

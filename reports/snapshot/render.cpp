@@ -1,14 +1,17 @@
+#include "reports/snapshot/render.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "harness/memory/analysis.h"
+#include "harness/memory/parts.h"
 #include "harness/record/json.h"
+#include "harness/record/units.h"
 #include "reports/html.h"
-#include "reports/snapshot/analysis.h"
 #include "reports/snapshot/lines.h"
-#include "reports/snapshot/parts.h"
-#include "reports/units.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

@@ -1,8 +1,9 @@
 // Snapshots from anywhere: what was written is read back in every protocol, and whatever was done
 // to a file is either still a snapshot or one line that says what is wrong.
+#include "harness/memory/analysis.h"
+#include "harness/memory/snapshot.h"
 #include "harness/testing/property.h"
-#include "reports/snapshot/analysis.h"
-#include "reports/snapshot/snapshot.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

@@ -1,12 +1,13 @@
 // Reading and writing PyTorch's memory snapshots, what they say, and files that are none.
-#include "reports/snapshot/snapshot.h"
+#include "harness/memory/snapshot.h"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-#include "reports/snapshot/analysis.h"
-#include "reports/testing/refusal.h"
+#include "harness/memory/analysis.h"
+#include "harness/testing/refusal.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

@@ -1,9 +1,10 @@
 // Memory held without need: which blocks count, at which moment.
-#include "reports/snapshot/wastes.h"
+#include "harness/memory/wastes.h"
 
 #include <gmock/gmock.h>
 
-#include "reports/snapshot/testing/trace.h"
+#include "harness/memory/testing/trace.h"
+#include "reports/snapshot/render.h"
 
 namespace tidemark {
 namespace {

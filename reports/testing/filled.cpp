@@ -71,16 +71,9 @@ class Filler {
     if (name == "trace") made["ops"][0] = "";  // of an event of no operator
     if (name == "rank") {
       made["phases"] = made["steps"].back()["phases"];
-      for (Json& segment : made["map"]["segments"])
-        segment["stream"] = made["trace"]["streams"].back();
     }
     if (name == "fits") made["fits"] = made["reserved_bytes"] <= made["capacity_bytes"];
     if (name == "file") made["path"] = "loss/" + made["path"].get<std::string>();
-    if (name == "segment") {
-      const Bytes first = made["block_bytes"][0], second = made["block_bytes"][1];
-      made["offset"] = {0, first};
-      made["bytes"] = first + second;
-    }
     if (name == "alive_at_peak")
       made["active"] =
           made["parts"][0]["bytes"].get<Bytes>() + made["parts"][1]["bytes"].get<Bytes>();

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "harness/memory/testing/made_record.h"
+#include "harness/record/gzip.h"
 #include "reports/testing/sample_parts.h"
 
 namespace tidemark {
@@ -19,9 +21,9 @@ std::int64_t address_of(int unit, Bytes bytes, bool pending) {
 class Heap {
  public:
   Heap(RankRecord& rank, Bytes unit, bool pending) : rank_(rank), unit_(unit), pending_(pending) {
-    rank_.history.streams = {"default stream", "stream 1"};
-    rank_.history.set_operators({"", "aten::empty"});
-    rank_.history.traces.resize(1);
+    record_.stream(1, "stream 1");
+    record_.step(1);
+    record_.phase("forward", 0);
     rank_.spans.streams = {"host", "default stream", "stream 1"};
     rank_.spans.names = {"ncclDevKernel_AllGather", "aten::mm", "wait for an event", "synchronise"};
   }
@@ -33,7 +35,8 @@ class Heap {
     now_ = device;
     for (int i = 0; pending_ && i < kUnits; ++i)
       event(AllocatorAction::free_completed, address_of(i, unit_, pending_), unit_ - 12);
-    map_at_end();
+    record_.phase_end("forward", now_);
+    rank_.memory = packed_bytes(record_.bytes());
     AliveBlock block{unit_,         unit_ - 12,      MemoryKind::gathered_parameters,
                      "aten::empty", {unit_ / 4 - 3}, "Float",
                      "stream 1"};
@@ -62,7 +65,9 @@ class Heap {
   }
 
   void event(AllocatorAction action, std::int64_t address, Bytes bytes) {
-    rank_.history.traces[0].push_back({action, address, bytes, 1, now_, 1});
+    const bool made = action == AllocatorAction::alloc;
+    record_.event(action, address, bytes, now_, 1, made ? "aten::empty" : "");
+    if (made) record_.label(address, MemoryKind::gathered_parameters);
   }
 
   void span(std::uint32_t stream, std::uint32_t name, SpanKind kind, Ns enqueued, Ns begin,
@@ -70,15 +75,8 @@ class Heap {
     rank_.spans.all.push_back({stream, name, kind, enqueued, begin, end});
   }
 
-  void map_at_end() {
-    for (int s = 0; s < (pending_ ? 2 : 1); ++s) {
-      Segment segment{.address = kBase + s * kGap, .total_size = 4 * unit_, .stream = 1};
-      for (int i = 0; i < 4; ++i) segment.blocks.push_back({segment.address + i * unit_, unit_});
-      rank_.history.segments.push_back(segment);
-    }
-  }
-
   RankRecord& rank_;
+  MadeRecord record_;
   Bytes unit_;
   bool pending_;
   Ns now_ = 0, gathered_ = 0, computed_ = 0;

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "harness/memory/testing/made_record.h"
+#include "harness/record/gzip.h"
 #include "reports/testing/sample.h"
 #include "reports/testing/sample_parts.h"
 
@@ -183,7 +185,12 @@ Report hostile_report() {
         r.races = {{{evil, evil, 0}, {evil, evil, 1}, 1, evil}};
         r.largest[0].op = r.largest[0].dtype = r.largest[0].stream = evil;
         r.spans.streams[1] = r.spans.names[0] = r.spans.names[1] = evil;
-        r.history.frames[0].function = r.history.streams[1] = evil;
+        MadeRecord record;
+        record.phase(evil, 0);
+        record.event(AllocatorAction::segment_alloc, 1 << 30, 2 * kMiB, 1);
+        record.event(AllocatorAction::alloc, 1 << 30, kMiB, 2, 0, evil, evil);
+        record.label(1 << 30, MemoryKind::activations, evil);
+        r.memory = packed_bytes(record.bytes());
       }
     }
     for (Verdict& v : t.verdicts) {

@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/record/gzip.h"
 #include "reports/testing/sample.h"
-#include "reports/trace.h"
 
 namespace tidemark {
 namespace {

@@ -24,8 +24,11 @@
 #include "harness/fit/cache.h"
 #include "harness/fit/config_file.h"
 #include "harness/fit/gpus.h"
+#include "harness/memory/process_record.h"
+#include "harness/memory/snapshot.h"
 #include "harness/record/budget.h"
 #include "harness/record/file.h"
+#include "harness/record/gzip.h"
 #include "harness/record/json.h"
 #include "harness/record/write.h"
 #include "harness/virtual/device/cubin.h"
@@ -42,9 +45,6 @@
 #include "reports/numbers/numbers.h"
 #include "reports/program/memory_file.h"
 #include "reports/renderings.h"
-#include "reports/snapshot/process_record.h"
-#include "reports/snapshot/snapshot.h"
-#include "reports/trace.h"
 
 namespace tidemark {
 namespace {

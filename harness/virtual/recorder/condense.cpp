@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <vector>
 
-#include "harness/virtual/recorder/entries.h"
-#include "harness/virtual/recorder/format.h"
+#include "harness/virtual/recorder/entry.h"
 #include "harness/virtual/recorder/names.h"
 
 namespace tidemark::recorder {
@@ -17,128 +15,11 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// An entry as it is read; addresses and time are not relative to the entry before.
-struct Entry {
-  Tag tag{};
-  std::string_view head, tail;  // before the addresses, and behind them without the time
-  std::array<std::int64_t, 2> addresses{};
-  std::size_t addressed = 0;  // how many of them it has
-  std::int64_t time = 0;
-  bool timed = false, defines = false;
-  std::uint64_t action = 0, device = 0, size = 0, name = 0, count = 0;
-  SkippedCount skipped;
-};
-
-class Walk {
- public:
-  explicit Walk(std::string_view entries) : in_(entries) {}
-
-  bool next() {
-    if (!in_.more()) return false;
-    entry_ = Entry{};
-    const std::size_t begin = in_.place();
-    entry_.tag = static_cast<Tag>(in_.byte());
-    read(begin);
-    return true;
-  }
-  const Entry& entry() const { return entry_; }
-  std::size_t place() const { return in_.place(); }
-
- private:
-  void read(std::size_t begin) {
-    switch (entry_.tag) {
-      case Tag::string:
-        in_.text();
-        return define(begin);
-      case Tag::frame:
-        in_.number(), in_.number(), in_.number();
-        return define(begin);
-      case Tag::node:
-        in_.number(), in_.number(), in_.number(), in_.number();
-        return define(begin);
-      case Tag::stack:
-        in_.number(), in_.number();
-        return define(begin);
-      case Tag::setting:
-        in_.text(), in_.text();
-        return define(begin);
-      case Tag::event:
-        return event(begin);
-      case Tag::block:
-        entry_.device = in_.number();
-        in_.number();
-        entry_.head = in_.since(begin);
-        return;
-      case Tag::label:
-        entry_.head = in_.since(begin);
-        address();
-        begin = in_.place();
-        in_.number(), in_.number();
-        entry_.tail = in_.since(begin);
-        return;
-      case Tag::gather:
-        entry_.head = in_.since(begin);
-        address(), address();
-        begin = in_.place();
-        in_.number();
-        entry_.tail = in_.since(begin);
-        return;
-      case Tag::phase:
-      case Tag::phase_end:
-        entry_.name = in_.number();
-        entry_.head = in_.since(begin);
-        return time();
-      case Tag::step:
-        entry_.name = in_.number();
-        time_ = in_.signed_number();
-        entry_.time = time_;
-        address_ = 0;
-        entry_.head = in_.since(begin);
-        return;
-      case Tag::repeats:
-        entry_.size = in_.number();
-        std::memcpy(&entry_.count, in_.take(sizeof entry_.count).data(), sizeof entry_.count);
-        return;
-      case Tag::skipped:
-        for (std::uint64_t* part : {&entry_.skipped.first, &entry_.skipped.last,
-                                    &entry_.skipped.steps, &entry_.skipped.events, &entry_.size})
-          *part = in_.number();
-        return;
-    }
-    throw CutOff("is no entry of a step");
-  }
-  void define(std::size_t begin) {
-    entry_.defines = true;
-    entry_.head = in_.since(begin);
-  }
-  void event(std::size_t begin) {
-    entry_.action = in_.number();
-    entry_.device = in_.number();
-    entry_.head = in_.since(begin);
-    address();
-    begin = in_.place();
-    entry_.size = in_.number();
-    const bool oom = entry_.action == static_cast<std::uint64_t>(AllocatorAction::oom);
-    for (int i = 0; i < (oom ? 5 : 4); ++i) in_.number();  // what was free, stream, stack ...
-    entry_.tail = in_.since(begin);
-    time();
-  }
-  void address() { entry_.addresses[entry_.addressed++] = address_ += in_.signed_number(); }
-  void time() {
-    entry_.time = time_ += in_.signed_number();
-    entry_.timed = true;
-  }
-
-  Entries in_;
-  Entry entry_;
-  std::int64_t address_ = 0, time_ = 0;
-};
-
 /// Which entries stay.
 class Choice {
  public:
   explicit Choice(std::string_view entries) {
-    Walk walk(entries);
+    EntryReader walk(entries);
     for (; walk.next(); ++number_) {
       of_.push_back(kNone);
       dropped_.push_back(false);
@@ -167,11 +48,11 @@ class Choice {
       case Tag::step:
         drop(number_);  // written before the first entry of it that stays
         events_.push_back(0);
-        if (end > condensed_until_) add({entry.name, entry.name, 1, 0});
+        if (end > condensed_until_) add({entry.number, entry.number, 1, 0});
         return;
       case Tag::repeats: {
         drop(number_);
-        const std::size_t period = std::min<std::size_t>(entry.size, events_.size());
+        const std::size_t period = std::min<std::size_t>(entry.number, events_.size());
         skipped_.steps += period * entry.count;
         for (std::size_t i = events_.size() - period; i < events_.size(); ++i)
           skipped_.events += events_[i] * entry.count;
@@ -285,7 +166,7 @@ std::string condensed(std::string_view entries) {
   std::string out;
   std::string_view step;  // that begins, and is not written yet
   std::int64_t step_time = 0, address = 0, time = 0;
-  Walk walk(entries);
+  EntryReader walk(entries);
   for (std::size_t number = 0; walk.next(); ++number) {
     const Entry& entry = walk.entry();
     if (entry.tag == Tag::step) step = entry.head, step_time = entry.time;

@@ -1,4 +1,4 @@
-// Reader of the parts of a record's entries (format.h), for the recorder itself and for reports.
+// Reader of the parts of a record's entries (format.h): numbers and texts.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,11 @@ class Entries {
     const std::uint64_t bits = number();
     return static_cast<std::int64_t>((bits >> 1U) ^ (~(bits & 1U) + 1));
   }
-  std::string text() { return take(number()); }
-  std::string take(std::uint64_t size) {
+  std::string_view view() { return take(number()); }
+  std::string_view take(std::uint64_t size) {
     if (size > bytes_.size() - at_) throw CutOff("a text is cut off");
     at_ += size;
-    return std::string(bytes_.substr(at_ - size, size));
+    return bytes_.substr(at_ - size, size);
   }
   std::string_view since(std::size_t place) const { return bytes_.substr(place, at_ - place); }
 

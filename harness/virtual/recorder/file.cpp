@@ -24,7 +24,11 @@ void* map(int file, std::uint64_t offset, std::uint64_t bytes) {
 
 }  // namespace
 
-RecordFile::RecordFile(const std::string& path) : file_(create_first(path.c_str(), O_RDWR, 0644)) {
+RecordFile::RecordFile(const std::string& path)
+    : RecordFile(create_first(path.c_str(), O_RDWR, 0644), path) {}
+RecordFile::RecordFile(int file) : RecordFile(file, "a record in memory") {}
+
+RecordFile::RecordFile(int file, const std::string& path) : file_(file) {
   int error = file_ < 0 ? errno : posix_fallocate(file_, 0, static_cast<off_t>(kHeader));
   if (error == 0) {
     header_ = static_cast<Header*>(map(file_, 0, kHeader));
@@ -101,6 +105,12 @@ std::string RecordFile::read(std::uint64_t begin, std::uint64_t end) const {
     done += static_cast<std::size_t>(count);
   }
   return out;
+}
+
+std::string RecordFile::committed() const {
+  const std::string entries = read(0, moment_.size);
+  if (entries.size() != moment_.size) return {};
+  return std::string(reinterpret_cast<const char*>(header_), kHeader) + entries;
 }
 
 void RecordFile::commit() {

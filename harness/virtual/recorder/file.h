@@ -16,6 +16,8 @@ class RecordFile {
  public:
   /// Makes the file; throws std::runtime_error in one line.
   explicit RecordFile(const std::string& path);
+  /// Of an open file, which is empty, and closed at the end.
+  explicit RecordFile(int file);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
@@ -40,10 +42,13 @@ class RecordFile {
   bool rewrite(std::uint64_t begin, std::string_view entries);
   /// Bytes of entries; empty if they cannot be read.
   std::string read(std::uint64_t begin, std::uint64_t end) const;
+  /// All that is committed: the header and the entries. Empty if it cannot be read.
+  std::string committed() const;
   /// In the child of a fork: the file stays the parent's.
   void leave();
 
  private:
+  RecordFile(int file, const std::string& path);
   bool show(std::uint64_t at);
   bool write(std::uint64_t at, std::string_view bytes);
   char* at(std::uint64_t place) { return window_ + (place - window_begin_); }

@@ -1,5 +1,5 @@
 // Follower of PyTorch's caching allocator: the one place of tidemark that measures it. A program's
-// record (state.h) and a scenario's (harness/measure/allocator_trace.h) are made of what it tells.
+// record (state.h) and a scenario's (harness/measure/scenario_record.h) are made of what it tells.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>

@@ -22,20 +22,21 @@ enum class Tag : std::uint8_t {
                // that ran then
   event,       // action (of the allocator, PyTorch's number), device, s address (less that of
           // the entry before in this step), size as requested (of oom: what the device had free),
-          // stream, stack, module (string), node, s microseconds since the entry before
+          // stream, stack, module (string), node, s nanoseconds since the entry before
   block,      // device, size of the block of its last allocation, if not the request rounded up
               // to 512 bytes
   label,      // s address (as of an event), kind and name (strings): the block there from now on
-  phase,      // name (string), s microseconds: begins
-  phase_end,  // name (string), s microseconds: the innermost one of that name ends
+  phase,      // name (string), s nanoseconds: begins
+  phase_end,  // name (string), s nanoseconds: the innermost one of that name ends
   gather,     // device, s output, s shard (addresses, likewise), bytes of the shard
-  step,       // number of the training step, microseconds since the record began: begins; the
+  step,       // number of the training step, s nanoseconds since the record began: begins; the
               // address before is 0
   repeats,    // count of steps before, 8 bytes (not LEB128): how often they came again; of the
               // last such entry the moment may say more
   setting,    // of the allocator: name and value (texts)
   skipped,  // first and last step, how many, events of theirs that are not kept, bytes: in so many
             // bytes from here on is what is left of them
+  stream,   // handle, name (text)
 };
 
 /// Steps, and how many events of theirs are not kept.
@@ -43,7 +44,7 @@ struct SkippedCount {
   std::uint64_t first = 0, last = 0, steps = 0, events = 0;
 };
 
-constexpr std::uint64_t kMagic = 0x3464726f6365726dULL;  // "mrecord4"
+constexpr std::uint64_t kMagic = 0x3564726f6365726dULL;  // "mrecord5"
 constexpr std::uint64_t kDevices = 64;                   // of one process; more cannot be had
 constexpr std::size_t kFrames = 1000;   // of a stack, the innermost: what a snapshot has of it
 constexpr std::int64_t kUntilFull = 2;  // events until the file system had no room for more
@@ -77,7 +78,7 @@ struct Moment {
 struct Header {
   std::uint64_t magic;
   std::int64_t pid;
-  std::int64_t begin_us;  // since 1970
+  std::int64_t begin_ns;  // of the record's clock; of programs since 1970
   std::atomic<std::int64_t> ended;
   std::atomic<std::int64_t> rank;  // in the process group; -1: not known
   std::int64_t has_events;         // 0: figures alone; kUntilFull

@@ -75,14 +75,20 @@ Number Names::numbered(Number caller, const PythonPlace& place) {
   if (const auto known = stacks_.find(key); known != stacks_.end()) return known->second;
   const PythonLine line = line_of(place);
   const Number function = string(line.function), file = string(line.file);
-  const auto at = static_cast<Number>(line.line < 0 ? 0 : line.line);
+  const Number stack =
+      stack_of(caller, function, file, static_cast<Number>(line.line < 0 ? 0 : line.line));
+  constexpr std::size_t kMost = 1 << 17;  // programs that make code at run time
+  if (stacks_.size() >= kMost) stacks_.clear();
+  stacks_.emplace(key, stack);
+  return stack;
+}
+
+Number Names::stack_of(Number caller, Number function, Number file, Number line) {
   const auto [frame, is_new] =
-      frames_.try_emplace({function, file, at}, static_cast<Number>(frames_.size() + 1));
+      frames_.try_emplace({function, file, line}, static_cast<Number>(frames_.size() + 1));
   if (is_new) {
     begin(entries_, Tag::frame);
-    put(entries_, function);
-    put(entries_, file);
-    put(entries_, at);
+    for (const Number one : {function, file, line}) put(entries_, one);
   }
   const auto [stack, added] =
       stack_of_.try_emplace({caller, frame->second, 0}, static_cast<Number>(stack_of_.size() + 1));
@@ -91,10 +97,13 @@ Number Names::numbered(Number caller, const PythonPlace& place) {
     put(entries_, caller);
     put(entries_, frame->second);
   }
-  constexpr std::size_t kMost = 1 << 17;  // programs that make code at run time
-  if (stacks_.size() >= kMost) stacks_.clear();
-  stacks_.emplace(key, stack->second);
   return stack->second;
+}
+
+Number Names::frame(std::string_view function, std::string_view file) {
+  if (function.empty()) return 0;
+  const Number name = string(function);
+  return stack_of(0, name, string(file), 0);
 }
 
 void Names::starts_thread(Number stack) { thread_start = {this, stack}; }

@@ -38,6 +38,8 @@ class Names {
   Number string(std::string_view text);
   /// The stack of the calling thread on top of the stack `caller`, or of the one that started it.
   Number stack(Number caller = 0);
+  /// The stack of one frame, of no Python.
+  Number frame(std::string_view function, std::string_view file);
   /// This stack has started the calling thread.
   void starts_thread(Number stack);
   /// The innermost frame of the stack that was numbered last; its number is 0 if it had no frame.
@@ -64,6 +66,7 @@ class Names {
     }
   };
   Number pushed(Number caller, const PythonPlace& place);
+  Number stack_of(Number caller, Number function, Number file, Number line);
   Number numbered(Number caller, const PythonPlace& place);
 
   std::string& entries_;

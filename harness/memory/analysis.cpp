@@ -1,0 +1,312 @@
+#include "harness/memory/analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_set>
+
+#include "harness/memory/parts.h"
+#include "harness/memory/phases.h"
+#include "harness/memory/site.h"
+#include "harness/memory/wastes.h"
+#include "harness/record/units.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kBefore = "(before the trace began)";
+
+void apply(const AllocatorEvent& e, Holdings& now, std::int64_t sign) {
+  switch (e.action) {
+    case AllocatorAction::alloc:
+      now.allocated += sign * e.size, now.active += sign * e.size;
+      break;
+    case AllocatorAction::free_requested:
+      now.allocated -= sign * e.size;
+      break;
+    case AllocatorAction::free_completed:
+      now.active -= sign * e.size;
+      break;
+    case AllocatorAction::segment_alloc:
+    case AllocatorAction::segment_map:
+      now.reserved += sign * e.size;
+      break;
+    case AllocatorAction::segment_free:
+    case AllocatorAction::segment_unmap:
+      now.reserved -= sign * e.size;
+      break;
+    case AllocatorAction::snapshot:
+    case AllocatorAction::oom:
+      break;
+  }
+}
+
+struct Live {
+  std::uint32_t stack = 0;
+  std::int64_t size = 0;
+  const AllocatorEvent* made = nullptr;  // the allocation; null: before the trace began
+};
+
+class Analysis {
+ public:
+  Analysis(const Snapshot& snapshot, std::size_t device) : s_(snapshot) {
+    out_.device = device;
+    if (device < s_.traces.size()) trace_ = &s_.traces[device];
+    if (labelled()) labels_ = labels_of(s_, device);
+  }
+
+  DeviceSummary run() {
+    out_.events = trace_->size();
+    for (const Segment& segment : s_.segments)
+      if (static_cast<std::size_t>(segment.device) == out_.device) add(segment);
+    find_peak();
+    replay();
+    pending();
+    out_.repeats = s_.repeats;
+    for (const SkippedSteps& one : s_.skipped)
+      if (static_cast<std::size_t>(one.device) == out_.device) out_.skipped.push_back(one);
+    out_.phases = peaks_of(s_.phases, out_.device, *trace_, out_.begin, out_.curve);
+    if (labelled()) out_.wastes = wastes_of(s_, out_.device, labels_, out_.peak_event);
+    return std::move(out_);
+  }
+
+ private:
+  void add(const Segment& segment) {
+    Fragmentation& f = out_.fragmentation;
+    ++f.segments;
+    f.reserved += segment.total_size;
+    out_.end.reserved += segment.total_size;
+    std::int64_t free = 0;
+    for (const MemoryBlock& b : segment.blocks) {
+      if (b.state == BlockState::inactive) {
+        free += b.size;
+        ++f.fragments;
+        f.largest_free = std::max(f.largest_free, b.size);
+        continue;
+      }
+      out_.end.active += b.requested;
+      f.requested += b.requested;
+      if (b.state == BlockState::allocated) {
+        f.allocated += b.size;
+        out_.end.allocated += b.requested;
+      } else {
+        f.pending += b.size;
+      }
+      at_end_[b.address] = &b;
+    }
+    (free == segment.total_size ? f.free_segments : f.free_in_used) += free;
+    if (free == segment.total_size && !segment.blocks.empty()) --f.fragments;
+    stream_of_[segment.address] = segment.stream;
+  }
+
+  /// The trace may have begun in the middle (it is a ring): from the end backwards to its begin.
+  void find_peak() {
+    Holdings now = out_.end;
+    for (auto e = trace_->rbegin(); e != trace_->rend(); ++e) apply(*e, now, -1);
+    out_.begin = out_.peak = now;
+    out_.curve.reserve(trace_->size());
+    for (std::size_t i = 0; i < trace_->size(); ++i) {
+      const AllocatorEvent& e = (*trace_)[i];
+      apply(e, now, 1);
+      out_.curve.push_back(now);
+      if (e.action == AllocatorAction::oom) {
+        ++out_.ooms;
+        out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.address, now};
+        oom_event_ = i;
+      }
+      if (now.active <= out_.peak.active) continue;
+      out_.peak = now;
+      out_.peak_event = i + 1;
+    }
+  }
+
+  /// Blocks that existed before the trace's first event: those that are freed in it, or exist at
+  /// its end, without having been allocated in it.
+  void begin_live() {
+    std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
+    for (const AllocatorEvent& e : *trace_) {
+      if (!of_block(e.action) || !seen.insert(e.address).second ||
+          e.action == AllocatorAction::alloc)
+        continue;
+      live_[e.address] = {0, e.size};
+    }
+    for (const auto& [address, block] : at_end_)
+      if (!seen.contains(address)) live_[address] = {block->stack, block->requested};
+  }
+
+  std::string site(const Live& live) const {
+    return live.made || live.stack != 0 ? site_of(s_, live.stack) : kBefore;
+  }
+  Site& entry(const Live& live) {
+    Site*& known = entries_[{live.made != nullptr, live.stack, live.size}];
+    if (known == nullptr) {
+      std::string name = site(live);
+      known = &sites_[{name, live.size}];
+      known->site = std::move(name), known->size = live.size;
+    }
+    return *known;
+  }
+
+  bool labelled() const { return s_.labelled || !s_.labels.empty() || s_.modules.size() > 1; }
+
+  std::vector<Part> parts_now(bool with_freed) {
+    std::vector<Part> parts;
+    if (!labelled()) return parts;
+    for (const auto& [address, live] : live_) {
+      if (!with_freed && requested_.contains(address)) continue;
+      parts.push_back(live.made ? part_of(s_, *live.made, labels_)
+                                : Part{MemoryKind::before, "", "", 1, live.size});
+    }
+    return sum_up(parts);
+  }
+
+  void take_peak() {
+    for (const auto& [address, live] : live_) {
+      Site& one = entry(live);
+      ++one.count;
+      one.bytes += live.size;
+    }
+    out_.parts = parts_now(true);
+  }
+
+  void take_oom() {
+    const auto [first, last] = std::minmax(out_.peak_event, oom_event_);
+    const auto begin = trace_->begin();
+    out_.oom->at_peak = std::none_of(
+        begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
+        [](const AllocatorEvent& e) {
+          return e.action == AllocatorAction::alloc || e.action == AllocatorAction::free_completed;
+        });
+    out_.oom->parts = parts_now(true);
+  }
+
+  void replay() {
+    begin_live();
+    if (out_.peak_event == 0) take_peak();
+    for (std::size_t i = 0; i < trace_->size(); ++i) {
+      const AllocatorEvent& e = (*trace_)[i];
+      if (e.action == AllocatorAction::alloc) {
+        ++entry(live_[e.address] = {e.stack, e.size, &e}).allocations;
+      } else if (e.action == AllocatorAction::free_requested) {
+        requested_[e.address] = e.time;
+      } else if (e.action == AllocatorAction::free_completed) {
+        requested_.erase(e.address);
+        const auto block = live_.find(e.address);
+        if (block != live_.end()) {
+          if (const AllocatorEvent* made = block->second.made) {
+            Site& one = entry(block->second);
+            one.lifetime_us += static_cast<double>((e.time - made->time) / 1000);
+            ++one.ended;
+          }
+          live_.erase(block);
+        }
+      }
+      if (e.action == AllocatorAction::oom && i == oom_event_) take_oom();
+      if (i + 1 == out_.peak_event) take_peak();
+    }
+    out_.left = parts_now(false);
+    for (auto& [key, one] : sites_) out_.sites.push_back(std::move(one));
+    std::ranges::stable_sort(out_.sites,
+                             [](const Site& a, const Site& b) { return a.bytes > b.bytes; });
+  }
+
+  std::int64_t stream_at(std::int64_t address) const {
+    const auto after = stream_of_.upper_bound(address);
+    return after == stream_of_.begin() ? 0 : std::prev(after)->second;
+  }
+
+  void pending() {
+    const Ns now = trace_->empty() ? 0 : trace_->back().time;
+    std::map<std::int64_t, PendingFree> all;
+    for (const auto& [address, block] : at_end_)
+      if (block->state == BlockState::pending_free)
+        all[address] = {site_of(s_, block->stack), address, block->requested, stream_at(address),
+                        -1};
+    for (const auto& [address, time] : requested_) {
+      const auto live = live_.find(address);
+      if (live != live_.end() && !all.contains(address))
+        all[address] = {site(live->second), address, live->second.size, stream_at(address), -1};
+      if (const auto block = all.find(address); block != all.end())
+        block->second.waiting_us = (now - time) / 1000;
+    }
+    for (auto& [address, one] : all) out_.pending.push_back(std::move(one));
+    std::ranges::stable_sort(out_.pending,
+                             [](const auto& a, const auto& b) { return a.size > b.size; });
+  }
+
+  const Snapshot& s_;
+  const std::vector<AllocatorEvent> none_;
+  const std::vector<AllocatorEvent>* trace_ = &none_;
+  DeviceSummary out_;
+  std::size_t oom_event_ = 0;  // the last one
+  LabelOf labels_;
+  std::map<std::int64_t, const MemoryBlock*> at_end_;
+  std::map<std::int64_t, std::int64_t> stream_of_;
+  std::map<std::int64_t, Live> live_;
+  std::map<std::int64_t, std::int64_t> requested_;
+  std::map<std::pair<std::string, std::int64_t>, Site> sites_;
+  /// Stacks that differ below the site, or above it, are one site.
+  std::map<std::tuple<bool, std::uint32_t, std::int64_t>, Site*> entries_;
+};
+
+}  // namespace
+
+Site& Site::operator+=(const Site& other) {
+  count += other.count, bytes += other.bytes, allocations += other.allocations;
+  lifetime_us += other.lifetime_us, ended += other.ended;
+  return *this;
+}
+
+std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
+  std::set<std::size_t> devices;
+  for (const Segment& segment : snapshot.segments)
+    devices.insert(static_cast<std::size_t>(segment.device));
+  for (std::size_t d = 0; d < snapshot.traces.size(); ++d)
+    if (!snapshot.traces[d].empty()) devices.insert(d);
+  std::vector<DeviceSummary> out;
+  out.reserve(devices.size());
+  for (std::size_t d : devices) out.push_back(Analysis(snapshot, d).run());
+  return out;
+}
+
+std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
+  std::map<std::string, SiteChange> all;
+  using Sizes = std::map<std::int64_t, Site>;
+  const auto add = [&](const Snapshot& snapshot, Site SiteChange::*sum, Sizes SiteChange::*sizes) {
+    for (const DeviceSummary& device : analyse(snapshot)) {
+      for (const Site& one : device.sites) {
+        SiteChange& change = all[one.site];
+        change.site = one.site;
+        change.*sum += one;
+        Site& size = (change.*sizes)[one.size];
+        size.size = one.size;
+        size += one;
+      }
+    }
+  };
+  add(before, &SiteChange::before, &SiteChange::sizes_before);
+  add(after, &SiteChange::after, &SiteChange::sizes_after);
+  const auto same = [](const auto& x, const auto& y) {
+    const auto figures = [](const Site& s) {
+      return std::tuple(s.size, s.count, s.bytes, s.allocations, s.ended, s.mean_us());
+    };
+    return figures(x.second) == figures(y.second);
+  };
+  std::vector<SiteChange> out;
+  for (auto& [site, c] : all)
+    if (!std::ranges::equal(c.sizes_before, c.sizes_after, same)) out.push_back(std::move(c));
+  std::ranges::stable_sort(out, [](const SiteChange& a, const SiteChange& b) {
+    const auto weight = [](const SiteChange& c) {
+      return std::tuple(std::abs(c.after.bytes - c.before.bytes),
+                        std::abs(c.after.allocations - c.before.allocations),
+                        std::abs(c.after.mean_us() - c.before.mean_us()));
+    };
+    return weight(a) > weight(b);
+  });
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,203 @@
+#include "harness/memory/parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <tuple>
+
+#include "harness/memory/site.h"
+#include "harness/memory/walk.h"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
+
+MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
+  const auto& frames = snapshot.stacks[event.stack];
+  if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
+    return MemoryKind::backward;
+  if (const auto kind = kind_of_library(snapshot, frames)) return *kind;
+  return event.module != 0 ? MemoryKind::activations : MemoryKind::other;
+}
+
+}  // namespace
+
+std::string without_numbers(const std::string& path) {
+  std::string out;
+  bool before = false;  // a number has come
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('.', at), path.size());
+    const std::string word = path.substr(at, end - at);
+    const bool number = !word.empty() && std::ranges::all_of(word, [](unsigned char letter) {
+      return std::isdigit(letter) != 0;
+    });
+    out += (at > 0 ? "." : "") + (number && !(before && end == path.size()) ? "*" : word);
+    before = before || number;
+    at = end + 1;
+  }
+  return out;
+}
+
+bool BlockLabel::is_unnamed() const {
+  return std::ranges::all_of(
+      names, [](const std::string& name) { return name.empty() || name.ends_with(']'); });
+}
+
+std::string BlockLabel::module() const {
+  const auto word_of = [](const std::string& path, std::size_t at) {
+    return path.substr(at, path.find('.', at) - at);
+  };
+  std::set<std::string> modules;
+  for (const std::string& name : names) {
+    const std::size_t end = name.rfind('.');
+    modules.insert(end == name.npos ? "" : name.substr(0, end));
+  }
+  std::string common = modules.empty() ? "" : *modules.begin();
+  if (modules.size() == 1) return common;
+  std::size_t at = 0;  // where the words of the modules differ
+  const auto differ = [&] {
+    return std::ranges::any_of(modules, [&](const std::string& one) {
+      return one.size() < at || word_of(one, at) != word_of(common, at);
+    });
+  };
+  while (at < common.size() && !differ()) at += word_of(common, at).size() + 1;
+  std::set<std::string> words;
+  for (const std::string& one : modules)
+    if (at < one.size()) words.insert(word_of(one, at));
+  std::string before = common.substr(0, at);
+  if (!before.empty() && !before.ends_with('.')) before += '.';
+  return fmt::format("{}{{{}}}", before, fmt::join(words, ","));
+}
+
+namespace {
+
+/// Calls see(allocation, label) for each of the labels that is of a block of the device.
+void each_label(const Snapshot& snapshot, const auto& labels, std::size_t device, auto see) {
+  if (device >= snapshot.traces.size()) return;
+  const auto& trace = snapshot.traces[device];
+  TraceWalk walk(trace);
+  auto label = labels.begin();
+  while (walk.next()) {
+    if (walk.event().action != AllocatorAction::alloc) continue;
+    for (; label != labels.end() && label->allocations <= walk.moment().allocations; ++label)
+      if (static_cast<std::size_t>(label->device) == device)
+        if (const auto block = walk.block_at(label->address)) see(&trace[*block], *label);
+  }
+}
+
+/// A name takes the place of a shorter one: a module gets a longer path when one around it is
+/// called. The type and shape of a tensor give way to its path, whichever of them comes first.
+void add_name(std::set<std::string>& names, const std::string& name) {
+  if ((name.empty() || name.ends_with(']')) && !names.empty()) return;
+  std::erase_if(names, [&](const std::string& one) {
+    return one.empty() || one.ends_with(']') || name.ends_with("." + one);
+  });
+  names.insert(name);
+}
+
+/// Blocks that are allocated in an optimizer's step and that nothing else is known of.
+void add_temporaries(const Snapshot& snapshot, std::size_t device, LabelOf& labels) {
+  if (device >= snapshot.traces.size()) return;
+  const auto& trace = snapshot.traces[device];
+  auto phase = snapshot.phases.begin();  // by device and begin
+  const auto of_optimizer = [&](const ProgramPhase& one) {
+    return static_cast<std::size_t>(one.device) == device && one.name == "optimizer";
+  };
+  phase = std::find_if(phase, snapshot.phases.end(), of_optimizer);
+  for (TraceWalk walk(trace); phase != snapshot.phases.end();) {
+    const ProgramPhase::Moment before = walk.moment();
+    if (!walk.next()) return;
+    while (phase != snapshot.phases.end() && phase->end <= before)
+      phase = std::find_if(phase + 1, snapshot.phases.end(), of_optimizer);
+    if (phase == snapshot.phases.end() || before < phase->begin) continue;
+    const AllocatorEvent& event = trace[walk.place()];
+    if (event.action == AllocatorAction::alloc && kind_of(snapshot, event) == MemoryKind::other)
+      labels.try_emplace(&event, BlockLabel{MemoryKind::optimizer_temporaries, {}});
+  }
+}
+
+}  // namespace
+
+LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
+  LabelOf out;
+  std::unordered_map<const AllocatorEvent*, std::map<std::int64_t, std::set<std::string>>> names;
+  each_label(snapshot, snapshot.labels, device,
+             [&](const AllocatorEvent* block, const auto& label) {
+               if (label.kind == MemoryKind::inputs &&
+                   (out.contains(block) || kind_of(snapshot, *block) != MemoryKind::other))
+                 return;
+               BlockLabel& known = out[block];
+               if (known.kind != label.kind) known.kind = label.kind, names[block].clear();
+               add_name(names[block][label.address], label.name);
+             });
+  for (const auto& [block, named] : names)
+    for (const auto& [address, some] : named) out[block].names.insert(some.begin(), some.end());
+  add_temporaries(snapshot, device, out);
+  return out;
+}
+
+std::string Holder::text() const {
+  if (is_work) return "works of a process group, of which PyTorch's watchdog lets go every 100 ms";
+  if (!is_cycle) return name;
+  return fmt::format("a cycle of references{}, which waits for Python's collector",
+                     name.empty() ? "" : " (" + name + ")");
+}
+
+HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
+  HolderOf out;
+  each_label(
+      snapshot, snapshot.holders, device, [&](const AllocatorEvent* block, const auto& label) {
+        out[block] = {label.name, label.kind == HolderKind::cycle, label.kind == HolderKind::work};
+      });
+  return out;
+}
+
+Part part_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelOf& labels,
+             bool numbers) {
+  Part part{kind_of(snapshot, event), snapshot.modules[event.module], "", 1, event.size};
+  if (event.stack != 0) part.site = site_of(snapshot, event.stack);
+  if (const auto label = labels.find(&event); label != labels.end()) {
+    part.kind = label->second.kind;
+    // A workspace is allocated in whichever module multiplies first.
+    if (!label->second.is_unnamed() || part.kind == MemoryKind::workspaces)
+      part.module = label->second.module();
+  }
+  if (!numbers) part.module = without_numbers(part.module);
+  return part;
+}
+
+std::vector<TensorKind> kinds_of(const std::vector<Part>& parts) {
+  std::vector<TensorKind> out;
+  for (std::size_t i = 0; i < parts.size();) {
+    TensorKind kind{parts[i].kind, 0, {}};
+    const std::size_t begin = i;
+    for (; i < parts.size() && parts[i].kind == kind.kind; ++i) kind.bytes += parts[i].bytes;
+    kind.parts = std::span(parts).subspan(begin, i - begin);
+    out.push_back(std::move(kind));
+  }
+  return out;
+}
+
+std::vector<Part> sum_up(const std::vector<Part>& parts) {
+  std::map<std::tuple<MemoryKind, std::string, std::string>, Part> sums;
+  std::map<MemoryKind, std::int64_t> kinds;
+  for (const Part& one : parts) {
+    const auto [sum, fresh] = sums.try_emplace({one.kind, one.module, one.site}, one);
+    if (!fresh) sum->second.count += one.count, sum->second.bytes += one.bytes;
+    kinds[one.kind] += one.bytes;
+  }
+  std::vector<Part> out;
+  out.reserve(sums.size());
+  for (auto& [key, one] : sums) out.push_back(std::move(one));
+  std::ranges::stable_sort(out, [&](const Part& a, const Part& b) {
+    return std::tuple(-kinds[a.kind], std::string_view(name_of(a.kind)), -a.bytes) <
+           std::tuple(-kinds[b.kind], std::string_view(name_of(b.kind)), -b.bytes);
+  });
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,76 @@
+// Parts of a peak by kind of tensor and by module, from the labels that `tidemark exec --report`
+// leaves in a snapshot.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/memory/analysis.h"
+
+namespace tidemark {
+
+/// The label of a block. One block may be several tensors: FSDP's flat parameter.
+struct BlockLabel {
+  MemoryKind kind = MemoryKind::other;
+  std::set<std::string> names;
+  /// True if its tensors have no more than a type and a shape.
+  bool is_unnamed() const;
+  /// The module of its tensors: "layers.0.up"; of several "layers.0.{down,up}". Empty for tensors
+  /// of the outermost module.
+  std::string module() const;
+};
+/// The labels of a device's allocations, by the allocation in its trace.
+using LabelOf = std::unordered_map<const AllocatorEvent*, BlockLabel>;
+
+/// A label belongs to the block that is alive at its address after its number of allocations, which
+/// holds where the trace begins with the first allocation. Inputs are blocks that nothing else is
+/// known of (part_of gives them no kind): they were filled from the host, or passed to an outermost
+/// module. Of such blocks those that an optimizer's step allocates are its temporaries, whatever
+/// code runs in it.
+LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
+
+/// The object of a program that holds a block: "`total` in main (train.py:9)"; of a cycle of
+/// references what is on its way, or nothing.
+struct Holder {
+  std::string name;
+  bool is_cycle = false;  // Python's collector frees it
+  bool is_work = false;   // of a process group: PyTorch's watchdog lets go of it
+  bool is_known() const { return is_freed_later() || !name.empty(); }
+  bool is_freed_later() const { return is_cycle || is_work; }
+  std::string text() const;
+  auto operator<=>(const Holder&) const = default;
+};
+/// The holders of blocks that a step had left behind, likewise
+/// (harness/exec/python/tidemark_growth.py).
+using HolderOf = std::unordered_map<const AllocatorEvent*, Holder>;
+HolderOf holders_of(const Snapshot& snapshot, std::size_t device);
+
+/// A block's kind: its label's; else by what allocated it: optimizer temporaries, sharding buffers
+/// (FSDP, DDP, DeepSpeed), activations (in a module's forward), backward (on the autograd engine's
+/// threads: no Python frames, or one that names autograd's node), other.
+/// `event` is the allocation, in the snapshot's trace. The module is "layers.*.up", or with
+/// `numbers` "layers.3.up".
+Part part_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelOf& labels,
+             bool numbers = false);
+
+/// "layers.*.mlp.0" of "layers.11.mlp.0": what repeats is one. A number at the end tells parts of
+/// one layer apart, unless it is the only one.
+std::string without_numbers(const std::string& path);
+
+/// The parts of one kind, and their sum.
+struct TensorKind {
+  MemoryKind kind = MemoryKind::other;
+  std::int64_t bytes = 0;
+  std::span<const Part> parts;  // of the list that kinds_of was given
+};
+/// By kind, in the order of the list, as sum_up makes it.
+std::vector<TensorKind> kinds_of(const std::vector<Part>& parts);
+
+/// Equal parts together, kinds by their bytes, and within a kind the largest first.
+std::vector<Part> sum_up(const std::vector<Part>& parts);
+
+}  // namespace tidemark

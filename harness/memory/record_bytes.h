@@ -1,0 +1,32 @@
+// Bytes of a record that `tidemark exec` makes (harness/virtual/recorder/format.h), for its
+// readers.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "harness/memory/error.h"
+#include "harness/record/record.h"
+#include "harness/virtual/recorder/entry.h"
+#include "harness/virtual/recorder/format.h"
+
+namespace tidemark {
+
+struct RecordBytes {
+  std::string bytes;
+  const recorder::Header& header() const {
+    return *reinterpret_cast<const recorder::Header*>(bytes.data());
+  }
+  /// Without bytes that are none at this moment.
+  std::string_view entries() const {
+    return std::string_view(bytes).substr(recorder::kHeader).substr(0, header().moment().size);
+  }
+};
+
+/// The header, and with `entries` all that is committed and in the file. None where the file is not
+/// whole yet. Throws SnapshotError if it is not a record.
+std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool entries);
+
+}  // namespace tidemark

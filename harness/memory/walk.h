@@ -1,0 +1,54 @@
+// A walk through the trace of one device: what is alive after each event.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "harness/memory/snapshot.h"
+
+namespace tidemark {
+
+/// Blocks from before the trace are not known. A block is named by the place of its allocation in
+/// the trace.
+class TraceWalk {
+ public:
+  explicit TraceWalk(const std::vector<AllocatorEvent>& trace) : trace_(trace) {}
+
+  /// Takes the next event; false where there is none.
+  bool next();
+  /// The place of the event that was taken last.
+  std::size_t place() const { return taken_ - 1; }
+  const AllocatorEvent& event() const { return trace_[place()]; }
+
+  /// The allocations and the completed frees that were taken.
+  ProgramPhase::Moment moment() const { return moment_; }
+  /// True if the last event moved it.
+  bool moved() const {
+    return event().action == AllocatorAction::alloc ||
+           event().action == AllocatorAction::free_completed;
+  }
+
+  std::int64_t active() const { return active_; }  // bytes as requested
+  /// Blocks by address.
+  const std::map<std::int64_t, std::size_t>& live() const { return live_; }
+  bool holds(std::size_t block) const;
+  /// The live block that begins at the address, and the one that the address is in.
+  std::optional<std::size_t> block_of(std::int64_t address) const;
+  std::optional<std::size_t> block_at(std::int64_t address) const;
+  bool is_freed(std::int64_t address) const { return freed_.contains(address); }
+  /// Live blocks that the program has freed and the allocator has not.
+  std::vector<std::size_t> freed() const;
+
+ private:
+  const std::vector<AllocatorEvent>& trace_;
+  std::size_t taken_ = 0;
+  ProgramPhase::Moment moment_;
+  std::int64_t active_ = 0;
+  std::map<std::int64_t, std::size_t> live_;
+  std::set<std::int64_t> freed_;  // addresses
+};
+
+}  // namespace tidemark

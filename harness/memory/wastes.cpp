@@ -1,0 +1,158 @@
+#include "harness/memory/wastes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "harness/memory/walk.h"
+
+namespace tidemark {
+namespace {
+
+class Search {
+ public:
+  Search(const Snapshot& snapshot, std::size_t device, const LabelOf& labels)
+      : s_(snapshot), trace_(snapshot.traces[device]), labels_(labels) {
+    for (const ProgramPhase& phase : s_.phases)
+      if (static_cast<std::size_t>(phase.device) == device)
+        phases_[phase.name].emplace_back(phase.begin, phase.end);
+    for (auto& [name, phases] : phases_) std::ranges::sort(phases);
+    // An optimizer that steps in a backward, one parameter after the other, ends none.
+    for (const auto& [begin, end] : phases_["optimizer"])
+      if (!is_in("backward", begin)) moments_.insert(begin);
+    steps_ = !moments_.empty();
+    if (!steps_) find_backwards();
+    find_needed();
+    const std::string when = steps_ ? "before an optimizer's step" : "when a backward has ended";
+    for (Moments* of : {&ended_, &before_a_backward_}) {
+      of->activations.name = "activations that outlive the backward, " + when;
+      of->buffers.name = "gathered parameters and buckets that outlive the backward, " + when;
+    }
+  }
+
+  std::vector<Waste> run(std::size_t peak_event) {
+    bool is_due = false;
+    while (walk_.next()) {
+      if (walk_.place() + 1 == peak_event) take_peak();
+      is_due = is_due || (walk_.moved() && moments_.contains(walk_.moment()));
+      if (!is_due || (!steps_ && frees_next())) continue;
+      take_moment();
+      is_due = false;
+    }
+    Moments& of = ended_.activations.bytes ? ended_ : before_a_backward_;
+    return {std::move(streams_), std::move(of.activations), std::move(of.buffers)};
+  }
+
+ private:
+  using Moment = ProgramPhase::Moment;
+
+  bool is_in(const char* name, const Moment& moment) {
+    const auto& phases = phases_[name];
+    const auto after =
+        std::ranges::upper_bound(phases, moment, {}, &std::pair<Moment, Moment>::first);
+    return after != phases.begin() && moment < std::prev(after)->second;
+  }
+
+  // True if the program frees next: memory freed right after a backward does not count as held.
+  bool frees_next() const {
+    const std::size_t next = walk_.place() + 1;
+    return next < trace_.size() && (trace_[next].action == AllocatorAction::free_requested ||
+                                    trace_[next].action == AllocatorAction::free_completed);
+  }
+
+  // Ends of backwards that leave no forward without its own, and of the last one; a backward in a
+  // forward is none.
+  void find_backwards() {
+    std::vector<Moment> backwards;
+    for (const auto& [begin, end] : phases_["backward"])
+      if (!is_in("forward", begin)) backwards.push_back(end);
+    std::ranges::sort(backwards);
+    for (std::size_t i = 0; i < backwards.size(); ++i) {
+      const auto begun = std::ranges::count_if(
+          phases_["forward"], [&](const auto& one) { return one.first < backwards[i]; });
+      if (i + 1 == backwards.size() || begun <= static_cast<std::ptrdiff_t>(i + 1))
+        moments_.insert(backwards[i]);
+    }
+  }
+
+  // Blocks that a backward frees: until then it needs them.
+  void find_needed() {
+    for (TraceWalk walk(trace_); walk.next();)
+      if (walk.event().action == AllocatorAction::free_requested &&
+          is_in("backward", walk.moment()))
+        if (const auto block = walk.block_of(walk.event().address)) needed_.insert(*block);
+  }
+
+  const Part& part(std::size_t event) {
+    const auto [entry, fresh] = parts_.try_emplace(event);
+    if (fresh) entry->second = part_of(s_, trace_[event], labels_);
+    return entry->second;
+  }
+
+  void take_peak() {
+    std::vector<Part> streams;
+    for (const std::size_t event : walk_.freed()) streams.push_back(part(event));
+    keep_most(streams_, streams, walk_.active());
+  }
+
+  void take_moment() {
+    std::vector<Part> activations, buffers;
+    bool needed = false;
+    for (const auto& [address, event] : walk_.live()) {
+      if (walk_.is_freed(address)) continue;
+      const Part& one = part(event);
+      if (one.kind == MemoryKind::activations && needed_.contains(event))
+        needed = true;
+      else if (one.kind == MemoryKind::activations)
+        activations.push_back(one);
+      else if (one.kind == MemoryKind::sharding_buffers)
+        buffers.push_back(one);
+    }
+    Moments& of = needed ? before_a_backward_ : ended_;
+    keep_most(of.activations, activations, walk_.active());
+    keep_most(of.buffers, buffers, walk_.active());
+  }
+
+  // The most of moments at which a later backward needs activations, and of all others. The former
+  // count where there are no others, without what is needed.
+  struct Moments {
+    Waste activations, buffers;
+  };
+
+  const Snapshot& s_;
+  const std::vector<AllocatorEvent>& trace_;
+  const LabelOf& labels_;
+  TraceWalk walk_{trace_};
+  std::map<std::string, std::vector<std::pair<Moment, Moment>>>
+      phases_;                              // begins and ends, by name
+  std::set<ProgramPhase::Moment> moments_;  // at which no backward is to come
+  bool steps_ = false;                      // they are those of an optimizer
+  std::unordered_set<std::size_t> needed_;
+  std::unordered_map<std::size_t, Part> parts_;
+  Waste streams_{.name = "freed, but held for another stream, at the highest peak"};
+  Moments ended_, before_a_backward_;
+};
+
+}  // namespace
+
+void keep_most(Waste& waste, const std::vector<Part>& parts, std::int64_t active) {
+  std::int64_t sum = 0;
+  for (const Part& part : parts) sum += part.bytes;
+  if (waste.bytes && *waste.bytes >= sum) return;
+  waste.bytes = sum;
+  waste.active = active;
+  waste.parts = sum_up(parts);
+}
+
+std::vector<Waste> wastes_of(const Snapshot& snapshot, std::size_t device, const LabelOf& labels,
+                             std::size_t peak_event) {
+  if (device >= snapshot.traces.size()) return {};
+  std::vector<Waste> out = Search(snapshot, device, labels).run(peak_event);
+  out.push_back(gathered_waste(snapshot, device, labels));
+  return out;
+}
+
+}  // namespace tidemark
