@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/record/units.h"
+#include "harness/record/made.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
@@ -344,7 +345,7 @@ std::string provenance(const RunRecord& run) {
         {"NCCL", run.nccl},
         {"MPI", run.mpi}})
     out += entry(term, text(value));
-  for (const auto& [name, value] : run.env) out += entry(name, code_html(value));
+  for (const auto& [name, value] : telling_variables(run)) out += entry(name, code_html(value));
   return out + "</dl>\n";
 }
 

@@ -4,43 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include "harness/cli/checkpoint.h"
 #include "harness/cli/salvage.h"
 #include "harness/record/json.h"
+#include "harness/record/made.h"
 
 namespace tidemark {
 namespace {
 
-// The words that decide what a run measures: not where it writes, and not how it looks.
-std::string arguments_of(const RunRecord& run) {
-  std::vector<std::string> words;
-  for (std::size_t i = 1; i < run.argv.size(); ++i) {
-    const std::string& word = run.argv[i];
-    const auto is = [&](const std::string& flag) {
-      return word == flag || word.starts_with(flag + "=");
-    };
-    if (is("--force")) continue;
-    if (!is("--out") && !is("--resume") && !is("--history") && !is("--color"))
-      words.push_back(word);
-    else if (word.find('=') == word.npos)
-      ++i;  // its value
-  }
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
-// The variables of a user, without those that tidemark sets for its ranks.
-std::string text_of(const std::map<std::string, std::string>& environment) {
-  constexpr std::array kOwn{"LIVE",   "NCCL_WAITS", "ON",       "OUT",     "RESUME",
-                            "RUN_ID", "STAGED",     "TERMINAL", "TIMEOUT", "WORLD"};
+std::string text_of(const std::map<std::string, std::string>& variables) {
   std::string text;
-  for (const auto& [name, value] : environment) {
-    const bool own = std::ranges::any_of(
-        kOwn, [&](const char* one) { return name == std::string("TIDEMARK_") + one; });
-    if (!own) text += (text.empty() ? "" : " ") + name + "=" + value;
-  }
+  for (const auto& [name, value] : variables)
+    text += (text.empty() ? "" : " ") + name + "=" + value;
   return text;
 }
 
@@ -59,11 +36,12 @@ Resumed::Resumed(const std::filesystem::path& folder, const RunRecord& now) {
       throw UsageError(fmt::format("--resume: {} has other {}: '{}', and this run has '{}'",
                                    folder.string(), what, then, here));
   };
-  same("arguments", arguments_of(before), arguments_of(now));
+  same("arguments", fmt::format("{}", fmt::join(telling_arguments(before), " ")),
+       fmt::format("{}", fmt::join(telling_arguments(now), " ")));
   same("software", installation_of(before), installation_of(now));
   same("bytes of each GPU", std::to_string(before.capacity_bytes),
        std::to_string(now.capacity_bytes));
-  same("variables", text_of(before.env), text_of(now.env));
+  same("variables", text_of(telling_variables(before)), text_of(telling_variables(now)));
 }
 
 const TrialRecord* Resumed::of(const PlannedTrial& planned) const {

@@ -244,10 +244,50 @@ TEST_F(Compare, SaysHowTheRunsWereMadeDifferently) {
 }
 
 TEST_F(Compare, WhatEachRunHasOfItsOwnIsNoDifference) {
-  for (Report* report : {&base, &fresh})
-    for (const char* own : {"TIDEMARK_RUN_ID", "TIDEMARK_OUT"})
-      report->run.env[own] = report == &base ? "one" : "another";
+  for (Report* report : {&base, &fresh}) {
+    const std::string own = report == &base ? "one" : "another";
+    for (const char* variable : {"TIDEMARK_RUN_ID", "TIDEMARK_OUT", "TIDEMARK_TERMINAL",
+                                 "TIDEMARK_SOCKET", "NCCL_COMM_ID"})
+      report->run.env[variable] = own;
+    report->run.id = own;
+    report->run.argv = {"tidemark",
+                        "exec",
+                        "--report",
+                        own,
+                        "--force",
+                        "--max-peak",
+                        "1GiB",
+                        "--",
+                        "torchrun",
+                        "--rdzv-id",
+                        own,
+                        "--rdzv_endpoint=h:" + own,
+                        "train.py",
+                        "--output_dir",
+                        own + "/of/today",
+                        "--batch",
+                        "8"};
+    if (report == &fresh)  // and a check more, and without a folder
+      report->run.argv = {"tidemark",
+                          "exec",
+                          "--report",
+                          "--no-retries",
+                          "--compare=" + own,
+                          "--",
+                          "torchrun",
+                          "--rdzv-id=" + own,
+                          "--rdzv-endpoint",
+                          own,
+                          "train.py",
+                          "--batch",
+                          "8"};
+  }
   EXPECT_EQ(compared(base, fresh).differently, std::vector<std::string>());
+  fresh.run.argv.insert(fresh.run.argv.begin() + 2, {"--capacity", "1GiB"});
+  fresh.run.argv.back() = "9";
+  EXPECT_EQ(compared(base, fresh).differently,
+            std::vector<std::string>{"arguments: exec -- torchrun train.py --batch 8 -> exec "
+                                     "--capacity 1GiB -- torchrun train.py --batch 9"});
 }
 
 TEST_F(Compare, EveryRenderingHoldsTheChangeAndHostileNamesStayText) {

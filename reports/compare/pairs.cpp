@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <map>
 #include <set>
 
 #include "harness/record/units.h"
+#include "harness/record/made.h"
 
 namespace tidemark {
 namespace {
@@ -34,19 +36,6 @@ void differ(std::vector<std::string>& out, const char* what, const std::string& 
     return text.empty() ? "(none)" : one_line(text);
   };
   if (a != b) out.push_back(fmt::format("{}: {} -> {}", what, shown(a), shown(b)));
-}
-
-/// The arguments without the name of the program and the output folder, which always differ.
-std::string arguments(const RunRecord& run) {
-  std::vector<std::string> kept;
-  for (std::size_t i = 1; i < run.argv.size(); ++i) {
-    if (run.argv[i] == "--out") {
-      ++i;
-    } else if (!run.argv[i].starts_with("--out=")) {
-      kept.push_back(run.argv[i]);
-    }
-  }
-  return fmt::format("{}", fmt::join(kept, " "));
 }
 
 }  // namespace
@@ -82,17 +71,13 @@ Pairs pair_trials(const Report& base, const Report& fresh) {
 
 std::vector<std::string> differences(const RunRecord& base, const RunRecord& fresh) {
   std::vector<std::string> out;
-  differ(out, "arguments", arguments(base), arguments(fresh));
-  std::set<std::string> variables;
-  for (const RunRecord* run : {&base, &fresh})
-    for (const auto& [name, value] : run->env) variables.insert(name);
-  const auto value = [](const RunRecord& run, const std::string& name) {
-    const auto variable = run.env.find(name);
-    return variable == run.env.end() ? std::string() : variable->second;
-  };
-  for (const std::string& name : variables)
-    if (name != "TIDEMARK_OUT" && name != "TIDEMARK_RUN_ID")  // each run's own
-      differ(out, one_line(name).c_str(), value(base, name), value(fresh, name));
+  differ(out, "arguments", fmt::format("{}", fmt::join(telling_arguments(base), " ")),
+         fmt::format("{}", fmt::join(telling_arguments(fresh), " ")));
+  std::map<std::string, std::array<std::string, 2>> variables;
+  for (const auto& [name, value] : telling_variables(base)) variables[name][0] = value;
+  for (const auto& [name, value] : telling_variables(fresh)) variables[name][1] = value;
+  for (const auto& [name, values] : variables)
+    differ(out, one_line(name).c_str(), values[0], values[1]);
   differ(out, "device", base.device_kind, fresh.device_kind);
   differ(out, "profile", base.profile, fresh.profile);
   differ(out, "capacity", std::to_string(base.capacity_bytes),

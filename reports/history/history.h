@@ -21,6 +21,9 @@ void record_run(const std::filesystem::path& folder, const Report& report, int p
 /// "virtual h100-80g 85899345920": what tells apart the figures of devices.
 std::string device_of(const RunRecord& run);
 
+/// Settings of a trial and of its run: figures of others are another series.
+std::string series_settings(const RunRecord& run, const TrialRecord& trial);
+
 struct PastRun {
   std::string id, started, folder, git, device;
   int exit_code = 0, passed = 0, failed = 0, skipped = 0;

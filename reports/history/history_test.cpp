@@ -57,6 +57,28 @@ TEST_F(Past, TheWorstRankOfEveryRun) {
   EXPECT_EQ(only(kActive).points[2].value, 6.0 * kMiB) << "now rank 1 is";
 }
 
+TEST_F(Past, ARunWithOtherSettingsIsAnotherSeries) {
+  record(1);
+  const std::vector<std::vector<std::string>> others{
+      {"tidemark", "run", "--alloc-conf", "expandable_segments:True"},
+      {"tidemark", "run", "--races=on"},
+      {"tidemark", "run", "--out", "elsewhere", "--force"}};  // which is no setting
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    Report report = numbered(static_cast<int>(i) + 2, kMiB);
+    report.run.argv = others[i];
+    record_run(folder_ / std::to_string(i + 2), report);
+  }
+  Report tree = numbered(9);
+  tree.run.env["NCCL_ALGO"] = "Tree";
+  record_run(folder_ / "9", tree);
+  const History history = read_history(folder_.path(), {"", {kActive}});
+  std::vector<std::size_t> points;
+  for (const Trend& trend : history.trends) points.push_back(trend.points.size());
+  EXPECT_THAT(points, testing::UnorderedElementsAre(2, 1, 1, 1));
+  EXPECT_THAT(history_text(history, true),
+              HasSubstr("PYTORCH_ALLOC_CONF=expandable_segments:True"));
+}
+
 TEST_F(Past, TheNightsBeforeAsTheyWereOfEachDayTheLastRun) {
   for (int n = 1; n <= 15; ++n) record(n, n == 3 ? 2 * kMiB : 0);
   Report again = numbered(14, 3 * kMiB);  // later on the same day

@@ -68,7 +68,8 @@ Nights nights_of(const std::filesystem::path& history, const Report& report) {
     for (const VariantRecord& variant : trial.variants)
       for (const Statistic statistic : kStatistics) {
         std::vector<Bytes> peaks;
-        const Name name{trial.name(), settings_of(trial), variant.name, name_of(statistic)};
+        const Name name{trial.name(), series_settings(report.run, trial), variant.name,
+                        name_of(statistic)};
         for (const auto& night : past)
           if (const auto peak = night.find(name); peak != night.end())
             peaks.push_back(peak->second);

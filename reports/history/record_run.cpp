@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "harness/record/made.h"
 #include "reports/compare/pairs.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
@@ -85,6 +86,11 @@ std::string device_of(const RunRecord& run) {
   return fmt::format("{} {} {}", run.device_kind, run.profile, run.capacity_bytes);
 }
 
+std::string series_settings(const RunRecord& run, const TrialRecord& trial) {
+  const std::string more = run_settings(run);
+  return settings_of(trial) + (more.empty() ? "" : " " + more);
+}
+
 void record_run(const fs::path& folder, const Report& report, int patience_ms) {
   const fs::path whole = fs::absolute(folder).lexically_normal();
   const fs::path place = whole.has_filename() ? whole : whole.parent_path();
@@ -100,7 +106,7 @@ void record_run(const fs::path& folder, const Report& report, int patience_ms) {
                   "INSERT OR REPLACE INTO point (series, run, value) SELECT key, ?, ? FROM series "
                   "WHERE trial = ? AND settings = ? AND device = ? AND variant = ? AND metric = ?");
   for (const TrialRecord& trial : report.trials) {
-    const std::string settings = settings_of(trial);
+    const std::string settings = series_settings(report.run, trial);
     for (const auto& [variant, figures] : figures_of(trial)) {
       for (const auto& [name, metric] : figures) {
         series.bind(trial.name(), settings, device, variant, name, static_cast<int>(metric.kind),
