@@ -52,7 +52,8 @@ struct AlivePart {
   std::string module;  // "layers.*.attention": numbers are left out; may be empty
   std::string site;    // "step train.py:12"
   std::int64_t count = 0;
-  Bytes bytes = 0;  // as requested
+  Bytes bytes = 0;       // as requested
+  std::string source{};  // the text of that line; empty: not known
 };
 /// Memory that is alive at the highest peak of active memory; the parts sum to `active`, as
 /// requested.
@@ -66,10 +67,18 @@ struct AliveAtPeak {
 /// ended.
 inline constexpr const char* kJobFolder = "ranks";
 
+/// The highest peaks of a program that ran out of memory, in a second run with room to spare.
+struct MemoryNeed {
+  Bytes allocated = 0, reserved = 0;
+  std::string until = {};  // how that run ended early: then it may need more; empty: it did not
+};
+
 struct ProgramRecord {
   std::vector<std::string> words;        // as it was started
   int exit_code = 0;                     // the program's own
   std::vector<ProcessRecord> processes;  // by rank
+  std::optional<MemoryNeed> needs = {};
+  std::vector<std::string> findings = {};  // the outcome in sentences, the most important first
 };
 
 }  // namespace tidemark

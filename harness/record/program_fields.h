@@ -64,6 +64,7 @@ void visit(AlivePart& x, auto& f) {
   f("line", x.site);
   f("count", x.count, meaning::count);
   f("bytes", x.bytes, meaning::bytes, "as requested");
+  f.optional("source", x.source, meaning::none, "the text of the line, where its file was there");
 }
 
 void visit(AliveAtPeak& x, auto& f) {
@@ -81,11 +82,23 @@ void visit(AliveAtPeak& x, auto& f) {
       "its parts do not sum to what is active");
 }
 
+void visit(MemoryNeed& x, auto& f) {
+  f.title("need",
+          "the highest peaks of a program that ran out of memory, in a second run with room to "
+          "spare; until: how that run ended before its steps repeated");
+  f("allocated", x.allocated, meaning::bytes);
+  f("reserved", x.reserved, meaning::bytes);
+  f.optional("until", x.until);
+}
+
 void visit(ProgramRecord& x, auto& f) {
   f.title("program", "a program under tidemark exec, under one schedule of the virtual device");
   f("program", x.words, meaning::none, "the words by which it was started");
   f("exit_code", x.exit_code, meaning::none, "the program's own");
   f("ranks", x.processes, meaning::none, "its processes, by rank");
+  f.optional("needs", x.needs);
+  f.optional("findings", x.findings, meaning::none,
+             "the outcome in sentences: out of memory, grows, fits");
 }
 
 }  // namespace tidemark

@@ -12,6 +12,7 @@
 #include "harness/memory/places.h"
 #include "harness/record/units.h"
 #include "harness/record/verdict_kind.h"
+#include "reports/compare/lines.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
 
@@ -124,7 +125,8 @@ class Comparer {
         [&](const DeviceAt& b) { out_.fresh.push_back(before.name() + ", " + b.name()); });
     const auto &was = before.alive, &is = after.alive;
     if (was && is)
-      metrics({before.name(), "", {}}, -1, metrics_of(*was), metrics_of(*is), false, seen["alive"]);
+      metrics({before.name(), "", {}}, -1, metrics_of(at_lines_of(*was, *is)), metrics_of(*is),
+              false, seen["alive"]);
   }
 
   void programs(const Report& base, const Report& fresh) {

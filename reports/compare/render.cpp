@@ -10,6 +10,7 @@
 
 #include "harness/record/units.h"
 #include "reports/compare/kinds_changed.h"
+#include "reports/compare/lines.h"
 #include "reports/compare/pairs.h"
 #include "reports/html.h"
 #include "reports/overview.h"
@@ -236,7 +237,10 @@ std::vector<Section> causes(const Comparison& c, const Side& base, const Side& f
   for (const TrialRecord* before : trials_of(base.report, true)) {
     const auto after = std::ranges::find(programs, before->schedule, &TrialRecord::schedule);
     if (after == programs.end()) continue;
-    Section section = difference(*before, **after, most);
+    TrialRecord at_new_lines = *before;
+    if (before->alive && (*after)->alive)
+      at_new_lines.alive = at_lines_of(*before->alive, *(*after)->alive);
+    Section section = difference(at_new_lines, **after, most);
     if (!section.rows.empty()) out.push_back(std::move(section));
   }
   for (Section& section : kinds_changed(base.report, fresh.report, most))

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "harness/memory/parts.h"
@@ -159,8 +160,16 @@ const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks) {
 std::optional<AliveAtPeak> alive_at(const HighestPeak& peak) {
   if (peak.file.empty()) return {};
   const Holdings& holdings = peak.device.peak;
-  return AliveAtPeak{peak.file.stem().string(), holdings.active, holdings.reserved,
-                     peak.device.parts};
+  AliveAtPeak out{peak.file.stem().string(), holdings.active, holdings.reserved, peak.device.parts};
+  std::map<std::string, std::set<std::string>> sources;  // files of one name may have other lines
+  for (const MemoryPicture& picture : peak.pictures)
+    for (const MemoryPicture::Place& place : picture.places)
+      if (place.source) sources[place.site].insert(*place.source);
+  for (Part& part : out.parts)
+    if (const auto known = sources.find(part.site);
+        known != sources.end() && known->second.size() == 1)
+      part.source = one_line(*known->second.begin());
+  return out;
 }
 
 const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks) {
