@@ -36,8 +36,8 @@ bool each_is(Text list, Words... words) {
 }
 
 bool is_bytes(Text text, bool none) {
-  return (none && text == "0") || is_number(text, none ? 0 : 1, std::int64_t{1} << 60) ||
-         parse_bytes(std::string(text));
+  return is_number(text, none ? 0 : 1, std::int64_t{1} << 60) ||
+         (none ? parse_bytes_or_zero : parse_bytes)(std::string(text));
 }
 
 /// "wsl2:198,240": the MiB that the driver holds at the two ends, even numbers.
@@ -67,6 +67,7 @@ constexpr std::int64_t kSeconds = 86'400, kNumber = 999'999'999'999'999'999;
 
 const Rule kRules[] = {
     {"TIDEMARK_CAPACITY", [](Text t) { return is_bytes(t, false); }, "bytes, as in 80GiB"},
+    {"TIDEMARK_RESERVE", [](Text t) { return is_bytes(t, true); }, "bytes, as in 1GiB, or 0"},
     {"TIDEMARK_PLACEMENT", is_placement, "linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending"},
     {"TIDEMARK_DEVICES",
      [](Text t) { return is_number(t, 0, static_cast<std::int64_t>(recorder::kDevices)); },
@@ -97,9 +98,11 @@ void check_variables() {
     if (value != nullptr && *value != 0 && !rule.holds(value))
       throw UsageError(fmt::format("{}={}: expected {}", rule.name, value, rule.expected));
   }
-  const char* capacity = std::getenv("TIDEMARK_CAPACITY");  // the device knows bytes alone
-  if (const auto bytes = parse_bytes(capacity == nullptr ? "" : capacity))
-    setenv("TIDEMARK_CAPACITY", std::to_string(*bytes).c_str(), 1);
+  for (const char* name : {"TIDEMARK_CAPACITY", "TIDEMARK_RESERVE"}) {
+    const char* text = std::getenv(name);  // the device knows bytes alone
+    if (const auto bytes = parse_bytes_or_zero(text == nullptr ? "" : text))
+      setenv(name, std::to_string(*bytes).c_str(), 1);
+  }
 }
 
 }  // namespace tidemark

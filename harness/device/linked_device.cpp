@@ -21,6 +21,12 @@ std::string check_linked_settings(const std::string& gpu, const std::string& cap
                         tidemark_device_error);
 }
 
+std::string set_linked_reserve(std::int64_t bytes) {
+  return tidemark_device_set_reserve(static_cast<std::uint64_t>(bytes)) == 0
+             ? ""
+             : tidemark_device_error();
+}
+
 LinkedGpu linked_gpu() {
   if (const std::string wrong = tidemark_device_error(); !wrong.empty())
     throw std::runtime_error(wrong);
@@ -28,9 +34,10 @@ LinkedGpu linked_gpu() {
   tidemark_device_describe(text.data(), text.size());
   text.pop_back();
   const auto description = nlohmann::json::parse(text);
-  return {description.at("profile"), description.at("profile_file"),
-          description.at("capacity_bytes"), description.at("context_bytes"),
-          description.at("nccl_bytes")};
+  const std::int64_t capacity = description.at("capacity_bytes");
+  return {description.at("profile"), description.at("profile_file"), capacity,
+          description.at("total_bytes").get<std::int64_t>() - capacity,
+          description.at("for_nccl_bytes")};
 }
 
 }  // namespace tidemark

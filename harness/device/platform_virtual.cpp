@@ -36,7 +36,10 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
   std::string profile() const override {
     return nlohmann::json::parse(text_of(tidemark_device_describe)).at("profile");
   }
-  Bytes capacity() const override { return static_cast<Bytes>(device_properties().totalGlobalMem); }
+  Bytes capacity() const override {
+    const auto device = nlohmann::json::parse(text_of(tidemark_device_describe));
+    return device.at("capacity_bytes").get<Bytes>() - device.at("for_nccl_bytes").get<Bytes>();
+  }
 
   void begin(const std::string& schedule, Mode mode, std::uint64_t seed) override {
     if (tidemark_device_set_schedule(schedule.c_str()) != 0)

@@ -156,7 +156,7 @@ if __import__('os').environ['TIDEMARK_MODE'] == 'math':
     print('native', [(x[::128, 0]).tolist() for x in (gathered, product)], (product * 2)[255, 63].item(), flush=True)
 dist.destroy_process_group()"""
     for mode in "math", "known":
-        result = python(program(text), "--ranks", 2, "--mode", mode).ends(0)
+        result = python(program(text), "--ranks", 2, "--mode", mode, "--reserve", 0).ends(0)
         for line in "0 [2.0, 2.0] [1.0, 9.0, 1.0] 4", "1 [1.0, 1.0] [2.0, 9.0, 2.0] 4":  # 2 MiB are the buffer, 2 MiB the allocator's
             result.check(line in result.out, "both ranks have written into each other's buffer, and pay for their own")
         result.check(result.out.count("multicast support is required") == 2, "without multicast")

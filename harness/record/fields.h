@@ -94,7 +94,7 @@ void visit(Timing& x, auto& f) {
 void visit(Fit& x, auto& f) {
   f.title("fits",
           "whether a GPU of the profile holds what the allocator reserved on the worst rank in any "
-          "step; what a process holds outside the allocator comes on top");
+          "step, beside CUDA's context and NCCL");
   f("profile", x.profile);
   f("capacity_bytes", x.capacity, meaning::bytes);
   f("reserved_bytes", x.reserved, meaning::bytes);

@@ -79,6 +79,13 @@ std::optional<Bytes> parse_bytes(const std::string& text) {
   return static_cast<Bytes>(value);
 }
 
+std::optional<Bytes> parse_bytes_or_zero(const std::string& text) {
+  const std::size_t unit = text.find_first_not_of('0');
+  if (unit == 0 || text.empty()) return parse_bytes(text);
+  if (unit == std::string::npos) return 0;
+  return parse_bytes("1" + text.substr(unit)) ? std::optional<Bytes>(0) : parse_bytes(text);
+}
+
 std::string not_bytes(const std::string& flag, const std::string& text) {
   return fmt::format(
       "{} {}: expected a number of bytes, at least 1, as in 6442450944, 6GiB or 80GB; below 1 MiB "

@@ -37,6 +37,8 @@ std::string bytes_text(Bytes bytes);
 /// Bytes as a user writes them: 6442450944, 6GiB, 80GB, 1.5TiB, 80B; none for anything else, for
 /// less than one, for what is not a whole number of bytes, and for less than 1 MiB without a unit.
 std::optional<Bytes> parse_bytes(const std::string& text);
+/// The same, and zero: 0, 0B, 0GiB.
+std::optional<Bytes> parse_bytes_or_zero(const std::string& text);
 /// The error for a flag with a text that parse_bytes does not read.
 std::string not_bytes(const std::string& flag, const std::string& text);
 

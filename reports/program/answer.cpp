@@ -15,7 +15,7 @@ namespace {
 
 std::string gpu(const RunRecord& run) {
   const bool other = run.profile_bytes > 0 && run.profile_bytes != run.capacity_bytes;
-  return fmt::format("{} of the virtual GPU {}", bytes_text(run.capacity_bytes),
+  return fmt::format("{} that it can have on the virtual GPU {}", bytes_text(run.capacity_bytes),
                      run.profile + (other ? ", which has another capacity by itself" : ""));
 }
 
@@ -48,12 +48,11 @@ std::string made_of(const DeviceSummary& device) {
   return fmt::format("It is made of {}.", fmt::join(kinds, ", "));
 }
 
-// End of the sentence on the bytes that PyTorch's allocator leaves: CUDA's context and NCCL.
-std::string reserve(const RunRecord& run, Bytes left) {
-  if (run.context_bytes == 0) return "; what CUDA's context and NCCL need of it is not known.";
-  return fmt::format("{} CUDA's context takes {} at most of it, and NCCL, where it is used, {}.",
-                     left < run.context_bytes ? ", which may be too little." : ".",
-                     bytes_text(run.context_bytes), bytes_text(run.nccl_bytes));
+// Beside what PyTorch's allocator can have: CUDA's context and NCCL, or --reserve.
+std::string reserve(const RunRecord& run) {
+  return run.context_bytes > 0 ? fmt::format(" Beside it {} are set aside for CUDA's context.",
+                                             bytes_text(run.context_bytes))
+                               : "";
 }
 
 std::string fit(const Report& report) {
@@ -73,10 +72,14 @@ std::string fit(const Report& report) {
   if (reserved == 0 || capacity <= 0) return "";
   std::string out = fmt::format("PyTorch's allocator reserves {} at most ({}), of {}",
                                 bytes_text(reserved), where, gpu(report.run));
-  if (full) return out + ": this was not enough.";
+  if (full)
+    return out +
+           ": this was not enough. tidemark advise tries what would help, each change by a run, "
+           "and "
+           "tidemark fit finds the largest batch.";
   if (!whole) return out + "; a process has ended early, so what it needs in all is not known.";
   const Bytes left = capacity - reserved;
-  return fmt::format("{}: {} are left{}", out, bytes_text(left), reserve(report.run, left));
+  return fmt::format("{}: {} are left.{}", out, bytes_text(left), reserve(report.run));
 }
 
 }  // namespace

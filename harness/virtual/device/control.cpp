@@ -15,6 +15,15 @@ int fail(Engine& e, const std::string& why) {
   return -1;
 }
 
+int set_memory(Engine& e) {
+  try {
+    e.set_memory();
+  } catch (const std::runtime_error& error) {
+    return fail(e, error.what());
+  }
+  return 0;
+}
+
 }  // namespace
 
 int tidemark_device_set_schedule(const char* name) {
@@ -44,25 +53,32 @@ int tidemark_device_set_profile(const char* name) {
   } catch (const std::runtime_error& error) {
     return fail(e, error.what());
   }
-  for (DeviceMemory* memory : e.memory) {
-    memory->capacity = e.capacity_override ? e.capacity_override : e.profile.memory_bytes;
-  }
-  return 0;
+  return set_memory(e);
 }
 
 int tidemark_device_set_capacity(uint64_t bytes) {
   auto [e, lock] = locked();
-  const std::size_t capacity = bytes ? bytes : e.profile.memory_bytes;
-  for (const DeviceMemory* memory : e.memory) {
-    if (memory->used_ > capacity) {
-      return fail(e, "capacity " + std::to_string(capacity) + " is below the " +
-                         std::to_string(memory->used_) + " bytes allocated now");
-    }
-  }
+  const std::size_t before = e.capacity_override;
   e.capacity_override = bytes;
-  for (DeviceMemory* memory : e.memory) memory->capacity = capacity;
+  if (set_memory(e) != 0) return -1;
+  for (const DeviceMemory* memory : e.memory) {
+    if (memory->used_ <= memory->room()) continue;
+    const int failed = fail(e, "capacity " + std::to_string(memory->room()) + " is below the " +
+                                   std::to_string(memory->used_) + " bytes allocated now");
+    e.capacity_override = before;
+    e.set_memory();
+    return failed;
+  }
   return 0;
 }
+
+int tidemark_device_set_reserve(uint64_t bytes) {
+  auto [e, lock] = locked();
+  e.reserve = bytes;
+  return set_memory(e);
+}
+
+void tidemark_device_nccl_used(int device) { nccl_used(device); }
 
 uint64_t tidemark_device_place_next(uint64_t offset) {
   auto [e, lock] = locked();

@@ -22,8 +22,14 @@ void tidemark_device_set_seed(uint64_t seed);
 /// A profile by name ("h100-80g") or a path of a JSON file. 0, or -1 (tidemark_device_error says
 /// why). Only while no memory is allocated.
 int tidemark_device_set_profile(const char* name);
-/// Bytes of each device; 0 = the profile's. 0, or -1 when more than that is allocated now.
+/// Bytes of each device, all of which programs can allocate; 0 = the profile's, less what CUDA's
+/// context and NCCL hold. 0, or -1 when more than that is allocated now.
 int tidemark_device_set_capacity(uint64_t bytes);
+/// Bytes of each device that programs cannot allocate, in place of context and NCCL
+/// (TIDEMARK_RESERVE). 0, or -1 when nothing would be left.
+int tidemark_device_set_reserve(uint64_t bytes);
+/// A communicator of NCCL is made on a device: the first one takes the profile's NCCL bytes.
+void tidemark_device_nccl_used(int device);
 /// The current device's next allocation begins so many bytes above its lowest address. The first
 /// call replaces the rule of TIDEMARK_PLACEMENT; without another one, an allocation then takes the
 /// highest range. Returns the address, or 0: memory was allocated before the first call, or no

@@ -78,15 +78,16 @@ TEST_F(Devices, TheCurrentDeviceIsTheThreads) {
 TEST_F(Devices, EachHasItsOwnMemory) {
   const Memory a(kMiB);  // freed while device 1 is the current one
   CUDA(cudaSetDevice(1));
+  size_t before = 0, left = 0, total = 0;
+  CUDA(cudaMemGetInfo(&before, &total));
   const Memory b(kMiB);
   cudaPointerAttributes attributes = {};
   CUDA(cudaPointerGetAttributes(&attributes, a));
   EXPECT_EQ(0, attributes.device);
   CUDA(cudaPointerGetAttributes(&attributes, b));
   EXPECT_EQ(1, attributes.device);
-  size_t left = 0, total = 0;
   CUDA(cudaMemGetInfo(&left, &total));
-  EXPECT_EQ(2 * kMiB, total - left);
+  EXPECT_EQ(2 * kMiB, before - left);
 }
 
 TEST_F(Devices, CopiesCross) {

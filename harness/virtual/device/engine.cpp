@@ -79,8 +79,8 @@ Engine::Engine() {
     if (const char* name = environment("TIDEMARK_SCHEDULE"); name && !set_schedule(name))
       refuse("TIDEMARK_SCHEDULE", "instant, calibrated, lagging or random");
     if (const char* text = environment("TIDEMARK_SEED")) seed = std::strtoull(text, nullptr, 10);
-    const std::size_t capacity =
-        number("TIDEMARK_CAPACITY", profile.memory_bytes, 1, kMost, "bytes, above 0");
+    capacity_override = number("TIDEMARK_CAPACITY", 0, 1, kMost, "bytes, above 0");
+    if (environment("TIDEMARK_RESERVE")) reserve = number("TIDEMARK_RESERVE", 0, 0, kMost, "bytes");
     data = static_cast<Data>(
         choice("TIDEMARK_MODE", {"shapes", "math", "known"}, "math, known or shapes"));
     known_limit = number("TIDEMARK_KNOWN_LIMIT", kKnownLimit, 0, kMost, "bytes");
@@ -89,14 +89,27 @@ Engine::Engine() {
     devices = visible_devices();
     for (int d = 0; d < devices; ++d) {
       add_stream(d, 0, 0, false).legacy = true;
-      memory.push_back(new DeviceMemory(d, devices, capacity, placement ? placement : "linux"));
+      memory.push_back(new DeviceMemory(d, devices, placement ? placement : "linux"));
     }
+    set_memory();
   } catch (const std::exception& e) {
     const bool memory_ended = dynamic_cast<const std::bad_alloc*>(&e) != nullptr;
     error = memory_ended ? "the host has no memory left" : e.what();
     devices = 0;
     std::fprintf(stderr, "tidemark: no virtual device: %s\n", error.c_str());
     break_context(cudaErrorInitializationError);
+  }
+}
+
+void Engine::set_memory() {
+  for (DeviceMemory* one : memory) {
+    one->capacity = capacity_override ? capacity_override : profile.memory_bytes;
+    const bool known = reserve || capacity_override;  // a program can have what the user says
+    one->outside = reserve ? *reserve : known ? 0 : profile.outside();
+    one->for_nccl = known ? 0 : static_cast<std::size_t>(profile.nccl_bytes);
+    if (one->outside >= one->capacity)
+      throw std::runtime_error("TIDEMARK_RESERVE=" + std::to_string(one->outside) +
+                               " leaves nothing of " + std::to_string(one->capacity) + " bytes");
   }
 }
 

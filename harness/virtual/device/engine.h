@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -88,7 +89,10 @@ struct Engine {
   bool program_ended = false;  // they see everything
   std::uint64_t launches = 0, synchronisations = 0;
   std::int64_t launch_override = -1;
-  std::size_t capacity_override = 0;  // bytes; 0: the profile's
+  std::size_t capacity_override = 0;   // bytes that programs can allocate; 0: the profile's
+  std::optional<std::size_t> reserve;  // bytes that they cannot, in place of context and NCCL
+  /// Gives each device the capacity and what is held of it, as the three above say.
+  void set_memory();
   std::uint64_t seed = 0, draws = 0;  // of random
 
   std::deque<Stream> streams;  // by index; the first `devices` are the legacy default streams

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -44,9 +45,8 @@ cudaError_t allowed_in_capture() {
 }
 }  // namespace
 
-DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes, std::string_view placement)
+DeviceMemory::DeviceMemory(int device, int devices, std::string_view placement)
     : span(device_span(device, devices)),
-      capacity(bytes),
       device_(device),
       placement_(make_placement(placement, {span.begin, before_modules(span)})),
       modules_(span.begin + before_modules(span), before_modules(span) > 0 ? kModuleBytes : 0) {
@@ -56,7 +56,7 @@ DeviceMemory::DeviceMemory(int device, int devices, std::size_t bytes, std::stri
 }
 
 bool DeviceMemory::charge(std::size_t bytes) {
-  if (bytes > capacity || used_ > capacity - bytes) return false;
+  if (bytes > room() || used_ > room() - bytes) return false;
   used_ += bytes;
   name_process();
   // As on a GPU, a process that is forked from now on has no device.
@@ -67,7 +67,7 @@ bool DeviceMemory::charge(std::size_t bytes) {
 }
 
 std::uintptr_t DeviceMemory::take(std::size_t bytes) {
-  if (bytes > capacity) return 0;
+  if (bytes > room()) return 0;
   const std::size_t rounded = round_up(bytes, kGranule);
   if (!charge(rounded)) return 0;
   const std::uintptr_t begin = placement_->take(rounded);
@@ -199,7 +199,7 @@ cudaError_t memory_left(std::size_t* left, std::size_t* total) {
   if (e.devices == 0) return cudaErrorNoDevice;
   const DeviceMemory& memory = e.memory_of(current_device());
   *total = memory.capacity;
-  *left = memory.capacity - memory.used_;
+  *left = memory.room() - std::min(memory.room(), memory.used_);
   return cudaSuccess;
 }
 
@@ -210,7 +210,14 @@ void library_used(Placement::Library what) {
 
 std::size_t memory_used(int device) {
   auto [e, lock] = locked_at_once();
-  return e.memory_of(device).used_;
+  const DeviceMemory& memory = e.memory_of(device);
+  return memory.used_ + memory.capacity - memory.room();
+}
+
+void nccl_used(int device) {
+  auto [e, lock] = locked_at_once();
+  if (device < 0 || static_cast<std::size_t>(device) >= e.memory.size()) return;
+  e.memory_of(device).nccl_used = true;
 }
 
 cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes) {

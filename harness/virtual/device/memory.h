@@ -22,8 +22,10 @@ cudaError_t release(void* address);
 cudaError_t memory_left(std::size_t* left, std::size_t* total);
 /// The library is used on the current device: see Wsl2Placement.
 void library_used(Placement::Library what);
-/// Bytes of a device's capacity that are taken.
+/// Bytes of a device's capacity that are taken, by the context and NCCL too.
 std::size_t memory_used(int device);
+/// A communicator is made on a device: the first one takes NCCL's buffers.
+void nccl_used(int device);
 /// The allocation around `address`.
 cudaError_t allocation_of(const void* address, std::uintptr_t* begin, std::size_t* bytes);
 
@@ -55,7 +57,7 @@ struct SharedHandle;
 class DeviceMemory {
  public:
   /// Throws std::runtime_error where there is no such placement.
-  DeviceMemory(int device, int devices, std::size_t capacity, std::string_view placement);
+  DeviceMemory(int device, int devices, std::string_view placement);
 
   std::uintptr_t take(std::size_t bytes);  // 0: no room. Committed
   /// Bytes of the allocation that begins here, rounded; 0 where none does.
@@ -79,8 +81,14 @@ class DeviceMemory {
   const SharedHandle* share_at(std::uintptr_t begin);
   const std::map<std::uintptr_t, Allocation>& all() const { return allocations_; }
 
+  /// Bytes that programs can allocate.
+  std::size_t room() const { return capacity - outside - (nccl_used ? for_nccl : 0); }
+
   const Span span;
-  std::size_t capacity, used_ = 0;
+  std::size_t capacity = 0, used_ = 0;
+  std::size_t outside = 0;   // of the capacity, held by the context
+  std::size_t for_nccl = 0;  // likewise by NCCL, from the first communicator on
+  bool nccl_used = false;
 
  private:
   const int device_;

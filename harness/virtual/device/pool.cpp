@@ -210,7 +210,7 @@ cudaError_t allocate_async(void** address, std::size_t bytes, cudaMemPool_t pool
       pool ? find(pool) : &pools().pools[pools().current[static_cast<std::size_t>(s->device)]];
   if (!p) return cudaErrorInvalidValue;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > engine().memory_of(p->device).capacity) return cudaErrorMemoryAllocation;
+  if (bytes > engine().memory_of(p->device).room()) return cudaErrorMemoryAllocation;
   const std::size_t rounded = round_up(bytes, kAlignment);
   pay_launch(e);
   e.apply_default_stream_rules(*s);

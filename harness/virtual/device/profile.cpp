@@ -92,6 +92,12 @@ Profile parse(const json& j) {
   if (j.contains("torch")) {
     p.context_bytes = static_cast<std::int64_t>(figure(j["torch"], "context_bytes"));
     p.nccl_bytes = static_cast<std::int64_t>(figure(j["torch"], "nccl_bytes"));
+    p.torch_bytes = static_cast<std::int64_t>(figure(j["torch"], "total_bytes"));
+    if (p.torch_bytes > static_cast<std::int64_t>(p.memory_bytes) ||
+        p.context_bytes + p.nccl_bytes >= p.torch_bytes)
+      throw std::runtime_error(
+          "torch: total_bytes must be at most memory.bytes, and above context_bytes and nccl_bytes "
+          "together");
   }
   p.memory_gbps = figure(memory, "gbps");
   p.memory_clock_khz = whole(memory, "clock_khz");

@@ -21,6 +21,12 @@ struct Profile {
   std::size_t memory_bytes = 0;
   // Memory outside PyTorch's allocator: the most that is known of such GPUs; 0: not known.
   std::int64_t context_bytes = 0, nccl_bytes = 0;
+  std::int64_t torch_bytes = 0;  // the total that PyTorch prints, at least; 0: not known
+  /// Bytes that PyTorch's allocator cannot have in a program without NCCL.
+  std::size_t outside() const {
+    return torch_bytes == 0 ? 0
+                            : memory_bytes - static_cast<std::size_t>(torch_bytes - context_bytes);
+  }
   double memory_gbps = 0;             // GB/s, read + write together
   std::array<double, 8> tflops = {};  // dense, by Number
   Links links = {};

@@ -27,6 +27,7 @@ ncclComm* make_communicator(const CommId& id, int rank, Members members, bool al
   comm->rank = rank;
   comm->size = static_cast<int>(members.processes.size());
   comm->device = cuda::current_device();
+  cuda::communicator_made(comm->device);
   comm->alone = alone;
   comm->sent.resize(members.processes.size());
   comm->received.resize(members.processes.size());

@@ -42,6 +42,11 @@ int release(void* address) {
   return release(address);
 }
 
+void communicator_made(int device) {
+  static void* const told = dlsym(RTLD_DEFAULT, "tidemark_device_nccl_used");
+  if (told != nullptr) reinterpret_cast<void (*)(int)>(told)(device);
+}
+
 OnDevice::OnDevice(int device) : before_(current_device()), device_(device) {
   if (before_ != device_ && set_device(device_) != 0)
     fail(ncclUnhandledCudaError, "there is no CUDA device {}", device_);

@@ -10,6 +10,8 @@ int current_device();
 /// cudaError_t; 0 is success.
 int allocate(void** address, std::size_t size);
 int release(void* address);
+/// A communicator is made: the virtual device, if this is one, sets NCCL's buffers aside.
+void communicator_made(int device);
 
 /// Makes a device current for a while.
 class OnDevice {
