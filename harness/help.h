@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace tidemark {
 
@@ -37,8 +38,10 @@ inline std::string wrapped(const std::string& text, std::size_t indent, std::siz
 class Help : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool positional) const override {
-    return entry(make_option_name(option, positional) + make_option_opts(option),
-                 make_option_desc(option));
+    std::string name = make_option_name(option, positional) + make_option_opts(option);
+    constexpr std::string_view kOff = "{false}";  // of --no-... that is the same option
+    if (const std::size_t at = name.find(kOff); at != name.npos) name.erase(at, kOff.size());
+    return entry(name, make_option_desc(option));
   }
   std::string make_subcommand(const CLI::App* command) const override {
     return entry(command->get_name(), command->get_description());

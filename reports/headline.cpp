@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "harness/record/units.h"
@@ -46,6 +47,13 @@ std::string passed_text(const Report& report) {
   return left == 0 ? out : out + "; " + trials_text(report);
 }
 
+/// The first finding of the first program that ended badly or has one; empty: none has.
+std::string first_finding(const Report& report) {
+  for (const TrialRecord& trial : report.trials)
+    if (!trial.program->findings.empty()) return trial.program->findings.front();
+  return "";
+}
+
 // "Peak: 39.2 GiB allocated, 45.1 GiB active, 49.6 GiB reserved", of the device that has most of
 // each, after how the program ended where it did not end well.
 std::string programs_headline(const Report& report) {
@@ -65,9 +73,13 @@ std::string programs_headline(const Report& report) {
         full = full || device.ooms > 0;
       }
   }
-  std::string end;
-  if (code != 0)
+  std::string end = one_line(first_finding(report));
+  if (!end.empty()) {
+    end[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(end[0])));
+    end += ". ";
+  } else if (code != 0) {
     end = fmt::format("Exit code {}{}. ", code, full ? " after running out of memory" : "");
+  }
   if (failed > 0)
     end += plural(failed, "verdict") + " failed. ";
   else if (passed > 0)
@@ -113,6 +125,12 @@ std::string headline(const Report& report) {
 
 Status headline_status(const Report& report) {
   const int code = report.exit_code();
+  if (report.of_programs() && code != 0) {  // a program's own may be any
+    const bool nothing = std::ranges::all_of(report.trials, [](const TrialRecord& trial) {
+      return trial.program->exit_code == 0 && trial.program->processes.empty();
+    });
+    return nothing && report.count(Status::fail) == 0 ? Status::skip : Status::fail;
+  }
   return code == 0 ? Status::pass : code == 4 || code == 77 ? Status::skip : Status::fail;
 }
 

@@ -124,7 +124,11 @@ void add_program(const TrialRecord& trial, Suite& suite) {
   std::string inner;
   if (program.exit_code != 0) {
     ++suite.errors;
-    inner = element("error", fmt::format("the program ended with exit code {}", program.exit_code));
+    const std::string code = fmt::format("the program ended with exit code {}", program.exit_code);
+    std::string all;
+    for (const std::string& line : program.findings) all += markup_text(line) + "\n";
+    inner = element("error", program.findings.empty() ? code : program.findings.front(),
+                    all.empty() ? "" : all + code);
   } else if (program.processes.empty()) {
     ++suite.skipped;
     inner = element("skipped", "no process of the program has recorded CUDA memory");

@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
-#include <string_view>
 
 #include "harness/print.h"
 #include "harness/record/scan.h"
@@ -23,54 +21,12 @@ namespace {
 constexpr std::size_t kShown = 10;           // GitHub shows no more of a step
 constexpr std::size_t kSummary = 1'000'000;  // bytes; GitHub refuses a MiB
 
-std::string escaped(const std::string& text, const char* more) {
-  std::string out;
-  for (char c : one_line(text)) {
-    const bool special = c == '%' || std::string_view(more).find(c) != std::string_view::npos;
-    out += special ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
-  }
-  return out;
-}
-
-// The one file of this name below the current folder, without hidden folders; or the name.
-std::string path_of(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::string match;
-  std::error_code none;
-  for (fs::recursive_directory_iterator it(".", none), end; !none && it != end;
-       it.increment(none)) {
-    const std::string here = it->path().filename();
-    if (here.starts_with(".") && it->is_directory(none)) it.disable_recursion_pending();
-    if (here != name) continue;
-    if (!match.empty()) return name;
-    match = it->path().lexically_normal();
-  }
-  return match.empty() ? name : match;
-}
-
 // "alive/activations, layers.*, forward train.py:61" of a program that holds more.
 std::optional<Annotation> line_that_grew(const Change& change) {
-  constexpr std::string_view kLine = ".py:";
-  const std::string_view metric = change.metric;
-  if (change.after.value_or(0) <= change.before.value_or(0) || !metric.starts_with("alive/"))
+  if (change.after.value_or(0) <= change.before.value_or(0) || !change.metric.starts_with("alive/"))
     return std::nullopt;
-  for (std::size_t at = metric.rfind(kLine); at != std::string_view::npos && at > 0;
-       at = metric.rfind(kLine, at - 1)) {
-    Scan scan(metric.substr(at + kLine.size()));
-    const auto line = scan.number(9);
-    const bool ends = scan.done() || (scan.take(" (") && scan.rest().ends_with(')'));
-    const std::size_t space = metric.rfind(' ', at);
-    if (!line || *line < 0 || !ends || space == std::string_view::npos) continue;
-    return Annotation{"holds more memory", sentence(change),
-                      path_of(std::string(metric.substr(space + 1, at + 2 - space))),
-                      static_cast<int>(*line)};
-  }
-  return std::nullopt;
-}
-
-bool on_github() {
-  const char* value = std::getenv("GITHUB_ACTIONS");
-  return value != nullptr && std::string_view(value) == "true";
+  Annotation out = annotation_at(change.metric, "holds more memory", sentence(change));
+  return out.file.empty() ? std::nullopt : std::optional(std::move(out));
 }
 
 void add_summary(std::string markdown) {
@@ -86,17 +42,8 @@ void add_summary(std::string markdown) {
 
 }  // namespace
 
-std::string annotation_line(const Annotation& annotation) {
-  const std::string place =
-      annotation.file.empty()
-          ? ""
-          : fmt::format("file={},line={},", escaped(annotation.file, ":,"), annotation.line);
-  return fmt::format("::error {}title={}::{}\n", place, escaped(annotation.title, ":,"),
-                     escaped(annotation.message, ""));
-}
-
 void tell_github(const std::vector<Annotation>& annotations, const std::string& markdown) {
-  if (!on_github()) return;
+  if (!in_ci()) return;
   for (std::size_t i = 0; i < annotations.size() && i < kShown; ++i) {
     const std::size_t rest = annotations.size() - kShown + 1;
     const bool last = i + 1 == kShown && annotations.size() > kShown;
@@ -109,7 +56,7 @@ void tell_github(const std::vector<Annotation>& annotations, const std::string& 
 }
 
 void tell_github(const Report& report) {
-  if (!on_github()) return;
+  if (!in_ci()) return;
   std::vector<Annotation> all;
   for (const Breakdown& one : breakdowns(report))
     all.push_back({fmt::format("{}/{} {} ended early", one.trial->scenario, one.trial->size,
@@ -132,7 +79,7 @@ void tell_github(const Report& report) {
 }
 
 void tell_github(const Comparison& comparison, const std::string& markdown) {
-  if (!on_github()) return;
+  if (!in_ci()) return;
   std::vector<Annotation> all;
   for (const VerdictChange& turn : comparison.turns)
     if (turn.effect == Effect::regression)

@@ -127,6 +127,9 @@ int run_main(int given, char** words) {
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
   app.add_subcommand("fit", "find what fits a GPU, by exact runs (tidemark fit --help)");
+  app.add_subcommand("advise",
+                     "try what would make a program smaller, each change by a run (tidemark advise "
+                     "--help)");
   app.footer("The scenarios (run, list, bench) are not there: " +
              (refused.empty() ? "they are built from source." : refused));
   const int code = parse_line(app, argc, argv);

@@ -31,7 +31,8 @@ void add_platform_flags(CLI::App* app, Options& options) {
        "profile of the virtual GPU (h100-80g, h200-141g, a100-80g, a100-40g, b200-180g, b300-268g, "
        "rtx5090-32g, rtx4090-24g, l40s-48g, l4-24g, a6000-48g, t4-16g or a JSON file)");
   flag(app, "capacity", options.capacity,
-       "memory of the virtual GPU, instead of its profile's: bytes, or 6GiB, 512MiB, 80GB");
+       "memory of the virtual GPU that PyTorch can have, instead of what its profile leaves beside "
+       "CUDA's context and NCCL: bytes, or 6GiB, 512MiB, 80GB");
   flag(app, "collectives", options.collectives,
        "NCCL for ranks that share a GPU: nccl (NVIDIA's), staged (tidemark's, through the host's "
        "memory), or auto (staged if NVIDIA's refuses to share)");
@@ -243,6 +244,9 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   app.add_subcommand("exec",
                      "run a PyTorch program on the virtual platform (tidemark exec --help)");
   app.add_subcommand("fit", "find what fits a GPU, by exact runs (tidemark fit --help)");
+  app.add_subcommand("advise",
+                     "try what would make a program smaller, each change by a run (tidemark advise "
+                     "--help)");
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);

@@ -119,6 +119,7 @@ void set_environment(const ExecOptions& exec, const Libraries& libraries, Listed
   set("TIDEMARK_SIZES", exec.sizes);
   set("TIDEMARK_GPU", exec.gpu);
   set("TIDEMARK_CAPACITY", exec.capacity);
+  set("TIDEMARK_RESERVE", exec.reserve);
   set("PYTORCH_ALLOC_CONF", exec.alloc_conf);
   if (!exec.races.empty()) set("TIDEMARK_RACES", exec.races == "on" ? "1" : "0");
   if (exec.timeout > 0) set("TIDEMARK_TIMEOUT", std::to_string(exec.timeout));
@@ -207,6 +208,85 @@ int run_once(const ExecOptions& exec, const fs::path& program, const std::string
   return end.code;
 }
 
+using Clock = std::chrono::steady_clock;
+
+Ns since(Clock::time_point begun) { return std::chrono::nanoseconds(Clock::now() - begun).count(); }
+
+bool is_full(const std::vector<ProcessRecord>& processes) {
+  return std::ranges::any_of(processes, [](const ProcessRecord& process) {
+    return std::ranges::any_of(process.devices,
+                               [](const DeviceRecord& device) { return device.ooms > 0; });
+  });
+}
+
+/// Whether every process whose optimizers have stepped repeats its steps (tidemark_steady.py).
+bool all_steady(const fs::path& folder) {
+  std::ptrdiff_t stepped = 0, steady = 0;
+  for (const auto& file : fs::directory_iterator(folder)) {
+    stepped += file.path().extension() == ".steps";
+    steady += file.path().extension() == ".steady";
+  }
+  return stepped > 0 && steady == stepped;
+}
+
+/// What the program needs, by a run with room to spare that ends when its steps repeat. `took`: the
+/// run that ran out of memory, four times as long as which it may last, and a minute.
+MemoryNeed run_with_room(const ExecOptions& exec, const fs::path& program,
+                         const std::string& schedule, Ns took) {
+  constexpr const char* kRoom = "1099511627776";  // bytes, more than any GPU has
+  constexpr Ns kSecond = 1'000'000'000;
+  say("tidemark: out of memory: the program runs once more with room, to see what it needs "
+      "(--no-room leaves this out)\n");
+  const Session session;
+  const fs::path notes = session.folder / "partners", steady = session.folder / "steady",
+                 users = session.folder / "users";
+  for (const fs::path& folder : {notes, steady, users}) fs::create_directory(folder);
+  const ExecSettings before = ExecSettings::given();
+  ExecSettings settings = before;
+  settings.history = 0;
+  settings.partners = notes, settings.present = exec.as_ranks;
+  settings.steady = steady, settings.steady_ends = true;
+  set(settings);
+  set("TIDEMARK_EXEC", session.folder);
+  set("TIDEMARK_USERS", users);
+  set("TIDEMARK_SCHEDULE", schedule);
+  set("TIDEMARK_CAPACITY", kRoom);
+  std::vector<Start> all = starts(exec, program, settings);
+  const auto limit = static_cast<int>(60 + 4 * (took / kSecond));
+  for (Start& one : all) {
+    one.limit = limit;
+    one.log = session.folder / (one.name.substr(one.name.rfind('/') + 1) + ".log");
+  }
+  const bool together = exec.as_ranks.empty();
+  const ProcessesEnd end =
+      run_processes(all, together ? static_cast<int>(all.size()) : cores(), together, notes);
+  set(before);
+  exec.capacity.empty() ? unsetenv("TIDEMARK_CAPACITY")
+                        : setenv("TIDEMARK_CAPACITY", exec.capacity.c_str(), 1);
+  MemoryNeed need;
+  bool late = false;
+  for (const ProcessRecord& process : read_records(session.folder, users))
+    for (const DeviceRecord& device : process.devices) {
+      need.allocated = std::max(need.allocated, device.allocated);
+      need.reserved = std::max(need.reserved, device.reserved);
+    }
+  for (const Start& one : all) late = late || fs::exists(notes / (one.name + ".late"));
+  if (late)
+    need.until = fmt::format("it was ended after {} s", limit);
+  else if (end.code != 0 && !all_steady(steady))
+    need.until = fmt::format("it ended with exit code {}", end.code);
+  return need;
+}
+
+/// The need of a program that has run out of memory, of those that a user has started.
+std::optional<MemoryNeed> need_of(const ExecOptions& exec, const fs::path& program,
+                                  const std::string& schedule, int code, Ns took,
+                                  const std::vector<ProcessRecord>& processes) {
+  const bool by_user = ExecSettings::given().cause.empty();
+  if (code == 0 || !exec.room || !by_user || !is_full(processes)) return std::nullopt;
+  return run_with_room(exec, program, schedule, took);
+}
+
 /// Key of a program's duration: its words, and the flags that decide how long it takes.
 std::string timed_as(const ExecOptions& exec) {
   return fmt::format("{} {} {} {} {}: {}", exec.mode, fmt::join(exec.schedules, ","), exec.ranks,
@@ -222,7 +302,7 @@ std::string first_line(const ExecOptions& exec, const std::string& host) {
   const auto took = past_program_time(history_file(), host, timed_as(exec));
   return "tidemark: virtual " + (exec.gpu.empty() ? "h100-80g" : exec.gpu) +
          (exec.mode == "math" ? "; the CPU computes the numbers"
-                              : "; losses are not computed: --mode math") +
+                              : "; --mode math computes losses") +
          (took ? "; took " + in_minutes(*took) + " last time\n" : "\n");
 }
 
@@ -235,10 +315,6 @@ void remember(const ExecOptions& exec, const std::string& host, Ns took) {
   }
 }
 
-using Clock = std::chrono::steady_clock;
-
-Ns since(Clock::time_point begun) { return std::chrono::nanoseconds(Clock::now() - begun).count(); }
-
 /// Runs the program under every schedule, up to one under which it fails, for the terminal alone.
 int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, const Report& base) {
   const auto begun = Clock::now();
@@ -247,9 +323,12 @@ int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, con
     if (plan.trials.size() > 1) say("schedule " + one.schedule + ":\n");
     const Session session;
     if (&one == &plan.trials.front()) say(first_line(exec, plan.run.host));
+    const auto started = Clock::now();
     one.program->exit_code = run_once(exec, program, one.schedule, session.folder);
     one.program->processes = read_records(session.folder, session.folder / "users");
     const bool failed = one.program->exit_code != 0;
+    one.program->needs = need_of(exec, program, one.schedule, one.program->exit_code,
+                                 since(started), one.program->processes);
     findings.add(std::move(one));
     if (failed) break;
   }
@@ -267,10 +346,18 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
   Job job = Job::join(folder, launcher, plan, flag, [&] { check_places(exec, true); });
   if (launcher.name == kOwnJob) say(first_line(exec, plan.run.host));
   int code = 0;
+  std::map<std::string, MemoryNeed> needs;  // by schedule
   for (const TrialRecord& one : plan.trials) {
-    code = run_once(exec, program, one.schedule, job.begin(one.schedule));
+    const auto started = Clock::now();
+    const fs::path records = job.begin(one.schedule);
+    code = run_once(exec, program, one.schedule, records);
     job.end(one.schedule, code);
-    if (code != 0) break;
+    if (code == 0) continue;
+    if (launcher.name == kOwnJob)
+      if (const auto need = need_of(exec, program, one.schedule, code, since(started),
+                                    read_records(records, records / "users")))
+        needs.emplace(one.schedule, *need);
+    break;
   }
   bool complete = false;
   {
@@ -280,7 +367,8 @@ int run_in_job(const ExecOptions& exec, const fs::path& program, const Report& p
     Report report = job.report();
     Findings findings(exec, std::move(report.run));
     for (TrialRecord& one : report.trials) {
-      if (plan.trials.size() > 1) say("schedule " + one.schedule + ":\n");
+      if (const auto need = needs.find(one.schedule); need != needs.end())
+        one.program->needs = need->second;
       findings.add(std::move(one));
     }
     const int all = findings.finish(base, since(begun));

@@ -1,5 +1,6 @@
 #include "harness/exec/findings.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,9 +8,11 @@
 #include <filesystem>
 #include <iterator>
 
+#include "harness/exec/outcome.h"
 #include "harness/print.h"
 #include "harness/ranks/terminal.h"
 #include "harness/record/json.h"
+#include "reports/annotation.h"
 #include "reports/folder.h"
 #include "reports/program/text.h"
 
@@ -37,21 +40,37 @@ Findings::Findings(const ExecOptions& exec, RunRecord run)
 
 void Findings::add(TrialRecord trial) {
   ProgramRecord& program = *trial.program;
-  say_peaks(program);
   if (!exec_.report.empty()) {
     peaks_.push_back(highest_peak(exec_.report, trial.schedule));
     trial.alive = alive_at(peaks_.back());
   }
   std::vector<Verdict> verdicts = verdicts_of(program, exec_.wishes);
+  if (exec_.wishes.no_growth) verdicts.push_back(no_growth(program, peaks_.back()));
   failed_ =
       failed_ || std::ranges::find(verdicts, Status::fail, &Verdict::status) != verdicts.end();
   std::ranges::move(verdicts, std::back_inserter(trial.verdicts));
   report_.trials.push_back(std::move(trial));
 }
 
+/// The answer first: out of memory, grows, fits; then the peaks of each schedule.
+void Findings::tell() {
+  settle_capacity(report_);
+  for (std::size_t i = 0; i < report_.trials.size(); ++i) {
+    TrialRecord& one = report_.trials[i];
+    const bool several = report_.trials.size() > 1;
+    if (several) say("schedule " + one.schedule + ":\n");
+    one.program->findings =
+        outcome_of(one, peaks_.empty() ? HighestPeak() : peaks_[i], report_.run);
+    for (const std::string& line : one.program->findings)
+      say(paint_.bold("tidemark: " + line) + "\n");
+    say_peaks(*one.program);
+  }
+}
+
 int Findings::finish(const Report& base, Ns duration) {
   report_.run.duration_ns = duration;
   std::vector<TrialRecord>& trials = report_.trials;
+  tell();
   if (!peaks_.empty()) say(alive_text(peaks_, report_.run.capacity_bytes));
   say(bracket_text(trials));
   PeakRegressions more;
@@ -72,9 +91,47 @@ int Findings::finish(const Report& base, Ns duration) {
         say(paint_.red("FAIL") + " " + where + verdict.why + "\n");
     if (code == 0) code = one.program->exit_code;
   }
-  if (!more.failures.empty()) say(more.causes);
+  say(more.causes);  // of a peak that is lower too: what was saved
+  annotate();
   write(exec_.base.empty() ? nullptr : &more.changes);
-  return code == 0 && failed_ ? 1 : code;
+  advise();
+  return code == 0 && failed_ ? kCheckFailed : code;
+}
+
+/// In a job of CI a line for each program that ended badly and each check that failed, at the line
+/// of the program that has most of the memory.
+void Findings::annotate() const {
+  if (!in_ci()) return;
+  for (std::size_t i = 0; i < report_.trials.size(); ++i) {
+    const TrialRecord& trial = report_.trials[i];
+    const ProgramRecord& program = *trial.program;
+    const HighestPeak* peak = i < peaks_.size() ? &peaks_[i] : nullptr;
+    const std::string most =
+        trial.alive && !trial.alive->parts.empty() ? trial.alive->parts.front().site : "";
+    const StepGrowth* growth = peak != nullptr ? worst_growth(*peak) : nullptr;
+    const std::string grows =
+        growth != nullptr && !growth->parts.empty() ? growth->parts.front().site : most;
+    if (program.exit_code != 0)
+      say(annotation_line(annotation_at(
+          peak != nullptr && !peak->ooms.empty() ? peak->ooms.front().site : "", "tidemark exec",
+          program.findings.empty() ? fmt::format("exit code {}", program.exit_code)
+                                   : program.findings.front())));
+    for (const Verdict& verdict : trial.verdicts)
+      if (verdict.status == Status::fail)
+        say(annotation_line(annotation_at(
+            verdict.name.starts_with("growth/") ? grows : most,
+            flag_of(verdict.name).empty() ? verdict.name : flag_of(verdict.name), verdict.why)));
+  }
+}
+
+/// The last line where memory ran out: the command that tries what would help.
+void Findings::advise() const {
+  for (const TrialRecord& one : report_.trials)
+    for (const ProcessRecord& process : one.program->processes)
+      for (const DeviceRecord& device : process.devices)
+        if (device.ooms > 0 && one.program->exit_code != 0)
+          return say("what would help: " +
+                     advice_command(exec_.gpu, exec_.of_advise(), exec_.program) + "\n");
 }
 
 void Findings::write(const Changes* changes) const {

@@ -17,15 +17,18 @@ void say(const std::string& text);
 class Findings {
  public:
   Findings(const ExecOptions& exec, RunRecord run);
-  /// A program that ran under a schedule: prints its peaks, and judges it. Verdicts that it has
-  /// before are printed and do not count.
+  /// A program that ran under a schedule: judges it. Verdicts that it has before are printed and do
+  /// not count.
   void add(TrialRecord trial);
-  /// After the last program: prints what is alive and the verdicts that fail, and writes the files.
-  /// `base` is the report of --compare. Returns the first program's exit code that is not 0, else 1
-  /// if a verdict fails.
+  /// After the last program: prints the answer, the peaks, what is alive and the verdicts that
+  /// fail, and writes the files. `base` is the report of --compare. Returns the first program's
+  /// exit code that is not 0, else kCheckFailed if a verdict fails.
   int finish(const Report& base, Ns duration);
 
  private:
+  void tell();
+  void annotate() const;
+  void advise() const;
   void write(const Changes* changes) const;
   const ExecOptions& exec_;
   const Paint paint_;

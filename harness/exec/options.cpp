@@ -1,6 +1,7 @@
 #include "harness/exec/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -35,8 +36,10 @@ constexpr const char* kFooter =
     "  tidemark exec --gpu a100-40g --report DIR -- torchrun --nproc-per-node 2 train.py\n"
     "PROGRAM is any command that starts Python with a CUDA torch: python3 train.py, torchrun ..., "
     "accelerate launch ..., a script. A program that starts its own ranks needs no --ranks.\n"
-    "exit codes: that of PROGRAM; 1 if a check fails (--max-peak, --no-races, --no-retries, "
-    "--compare); 2 usage or bad input; 3 infrastructure.\n"
+    "exit codes: that of PROGRAM; 5 if PROGRAM ended well and a check failed; 2 usage or bad "
+    "input; 3 infrastructure.\n"
+    "If memory runs out: tidemark advise tries what would help, tidemark fit finds the largest "
+    "batch.\n"
     "Every flag but --out and --force can also be given as an environment variable: --schedule as "
     "TIDEMARK_SCHEDULE.";
 
@@ -65,7 +68,11 @@ int parse(int argc, char** argv, ExecOptions& exec) {
       ->check(CLI::Range(1, static_cast<int>(recorder::kDevices)));
   app.add_option("--gpu", exec.gpu, "profile of the virtual GPU, by name or file (h100-80g)");
   app.add_option("--capacity", exec.capacity,
-                 "memory of a GPU, instead of its profile's: bytes, or 6GiB, 80GB");
+                 "memory of a GPU that PyTorch can have, instead of what its profile leaves beside "
+                 "CUDA's context and NCCL: bytes, or 6GiB, 80GB");
+  app.add_option("--reserve", exec.reserve,
+                 "memory of a GPU that PyTorch cannot have, in place of the profile's context and "
+                 "NCCL: as in 1GiB, or 0");
   app.add_option(
          "--schedule", exec.schedules,
          "when the device works, as in tidemark run (calibrated); several, with commas: the "
@@ -96,14 +103,19 @@ int parse(int argc, char** argv, ExecOptions& exec) {
                  "seconds after which a rank stops waiting for another rank (300)")
       ->check(CLI::Range(1, 86400));
   app.add_option("--max-peak", exec.max_peak,
-                 "exit code 1 if a GPU has more bytes allocated at its peak, as in 75GiB");
-  app.add_flag("--no-races", exec.wishes.no_races,
-               "exit code 1 if there is a race (needs --races on)");
-  app.add_flag("--no-retries", exec.wishes.no_retries,
-               "exit code 1 if the allocator had to free its cached memory and try again");
+                 "fails if a GPU has more bytes reserved at its peak, as in 75GiB");
   app.add_option(
-      "--compare", exec.base,
-      "exit code 1 if a peak is higher than in this file of --out or folder of --report");
+         "--fits", exec.fits,
+         "GPU[,GPU...]: fails if more is reserved at the peak than PyTorch can have on such "
+         "a GPU, a profile by name or file")
+      ->delimiter(',');
+  app.add_flag("--no-growth", exec.wishes.no_growth,
+               "fails if memory grows from step to step (needs --report)");
+  app.add_flag("--no-races", exec.wishes.no_races, "fails if there is a race (needs --races on)");
+  app.add_flag("--no-retries", exec.wishes.no_retries,
+               "fails if the allocator had to free its cached memory and try again");
+  app.add_option("--compare", exec.base,
+                 "fails if a peak is higher than in this file of --out or folder of --report");
   app.add_option("--threshold", exec.threshold_texts,
                  "with --compare: how much higher a peak may be, as in memory=1% or "
                  "memory/reserved=20MiB (memory=0)");
@@ -123,10 +135,17 @@ int parse(int argc, char** argv, ExecOptions& exec) {
                  "first steps, the last and the highest)")
       ->check(CLI::IsMember({"all"}));
   app.add_option("--out", exec.out, "write the figures to this file, as JSON");
+  app.add_flag(
+      "--room,!--no-room", exec.room,
+      "a program that runs out of memory runs once more with room, until its steps repeat, "
+      "and exec says what it needs (default)");
   group(&app, "Processes", {"--ranks", "--as-rank", "--of", "--devices", "--timeout"});
-  group(&app, "The virtual GPU", {"--gpu", "--capacity", "--schedule", "--alloc-conf", "--races"});
+  group(&app, "The virtual GPU",
+        {"--gpu", "--capacity", "--reserve", "--room", "--schedule", "--alloc-conf", "--races"});
   group(&app, "Values", {"--mode", "--known-limit", "--sizes"});
-  group(&app, "Checks", {"--max-peak", "--no-races", "--no-retries", "--compare", "--threshold"});
+  group(&app, "Checks",
+        {"--max-peak", "--fits", "--no-growth", "--no-races", "--no-retries", "--compare",
+         "--threshold"});
   group(&app, "What is written", {"--report", "--events", "--out", "--force", "--color"});
   for (CLI::Option* one : app.get_options())  // --out is a folder of `tidemark run`
     if (!one->get_lnames().empty() && !one->check_lname("out") && !one->check_lname("force") &&
@@ -192,6 +211,23 @@ void take_project_settings(ExecOptions& exec) {
                        " is none of instant, calibrated, lagging, random");
 }
 
+/// The name of a program that starts ranks; empty: it is none.
+std::string launcher_in(const std::vector<std::string>& program) {
+  const std::string name = fs::path(program.front()).filename();
+  for (const char* known : {"torchrun", "deepspeed", "mpirun", "mpiexec", "mpiexec.hydra", "srun"})
+    if (name == known) return name;
+  const auto is = [&](std::size_t at, const char* word) {
+    return at < program.size() && program[at] == word;
+  };
+  if (name == "accelerate" && is(1, "launch")) return "accelerate launch";
+  if (!name.starts_with("python")) return "";
+  for (std::size_t at = 1; at < program.size() && program[at].starts_with("-"); ++at)
+    for (const char* module : {"torch.distributed.run", "torch.distributed.launch",
+                               "accelerate.commands.launch", "deepspeed.launcher.runner"})
+      if (program[at] == "-m" && is(at + 1, module)) return module;
+  return "";
+}
+
 void check(ExecOptions& exec) {
   if (exec.program.empty())
     throw UsageError("exec: no program is given: tidemark exec [flags] -- PROGRAM ARGUMENTS...");
@@ -225,8 +261,15 @@ void check(ExecOptions& exec) {
     throw UsageError(
         "exec: --mode math needs all ranks, and --as-rank runs only some: leave out one of the "
         "two");
+  if (const std::string launcher = launcher_in(exec.program);
+      !launcher.empty() && (exec.ranks > 0 || !exec.as_ranks.empty()))
+    throw UsageError(fmt::format(
+        "exec: {} starts ranks of its own, and {} would start it once for each rank: leave out {}",
+        launcher, exec.ranks > 0 ? "--ranks" : "--as-rank", exec.ranks > 0 ? "--ranks" : launcher));
   if (exec.wishes.no_races && exec.races != "on")
     throw UsageError("exec: --no-races needs --races on");
+  if (exec.wishes.no_growth && exec.report.empty() && !exec.own_folder)
+    throw UsageError("exec: --no-growth needs --report, which keeps the events of every step");
   const auto bytes_of = [](const char* flag, const std::string& text) {
     const auto bytes = parse_bytes(text);
     if (!bytes) throw UsageError("exec: " + not_bytes(flag, text));
@@ -242,9 +285,18 @@ void check(ExecOptions& exec) {
           " is too small: give at least 4KiB, so that scales, flags and steps are computed");
     exec.known_limit = std::to_string(limit);
   }
+  for (const std::string& gpu : exec.fits) exec.wishes.fits.push_back(capacity_of(gpu));
+  if (!exec.fits.empty() && exec.gpu.empty()) check_linked_settings("h100-80g", "");  // as before
   if (!exec.capacity.empty()) exec.capacity = std::to_string(bytes_of("--capacity", exec.capacity));
   if (const std::string wrong = check_linked_settings(exec.gpu, exec.capacity); !wrong.empty())
     throw UsageError("exec: " + wrong);
+  if (!exec.reserve.empty()) {
+    const auto bytes = parse_bytes_or_zero(exec.reserve);
+    if (!bytes) throw UsageError("exec: " + not_bytes("--reserve", exec.reserve));
+    if (const std::string wrong = set_linked_reserve(*bytes); !wrong.empty())
+      throw UsageError("exec: --reserve " + exec.reserve + ": " + wrong);
+    exec.reserve = std::to_string(*bytes);
+  }
   if (!exec.threshold_texts.empty() && exec.base.empty())
     throw UsageError("exec: --threshold needs --compare BASE");
   try {
@@ -271,6 +323,25 @@ bool is_free(const fs::path& folder, bool in_job) {
 }
 
 }  // namespace
+
+std::vector<std::string> ExecOptions::of_advise() const {
+  std::vector<std::string> words;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  };
+  add("--capacity", capacity);
+  add("--reserve", reserve);
+  if (ranks > 0) add("--ranks", std::to_string(ranks));
+  add("--as-rank", fmt::format("{}", fmt::join(as_ranks, ",")));
+  if (of > 0) add("--of", std::to_string(of));
+  if (devices > 0) add("--devices", std::to_string(devices));
+  if (schedules.front() != "calibrated") add("--schedule", schedules.front());
+  add("--alloc-conf", alloc_conf);
+  if (mode != "known") add("--mode", mode);
+  add("--sizes", sizes);
+  add("--known-limit", known_limit);
+  return words;
+}
 
 int parse_exec(int argc, char** argv, ExecOptions& exec) {
   const int code = parse(argc, argv, exec);

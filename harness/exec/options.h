@@ -16,13 +16,17 @@ struct ExecOptions {
   std::vector<int> as_ranks;
   int of = 0;
   std::vector<std::string> schedules;  // the program runs once under each
-  std::string gpu, capacity, alloc_conf, mode, known_limit, sizes, races, max_peak, out, report,
-      base, events, color = "auto";
-  bool force = false;       // an earlier report and file are replaced
-  bool own_folder = false;  // `report` is the default folder
+  std::string gpu, capacity, reserve, alloc_conf, mode, known_limit, sizes, races, max_peak, out,
+      report, base, events, color = "auto";
+  std::vector<std::string> fits;  // profiles
+  bool force = false;             // an earlier report and file are replaced
+  bool own_folder = false;        // `report` is the default folder
   std::vector<std::string> threshold_texts;
   std::vector<Threshold> thresholds;
+  bool room = true;  // a program that runs out of memory runs again with room to spare
   Wishes wishes;
+  /// The flags that `tidemark advise` takes too, beside --gpu.
+  std::vector<std::string> of_advise() const;
 };
 
 /// Reads and checks the words of a command line. Returns an exit code where that was all (--help),

@@ -1,6 +1,7 @@
 #include "harness/exec/recover.h"
 
 #include "harness/exec/job.h"
+#include "harness/exec/outcome.h"
 #include "harness/record/json.h"
 #include "harness/record/write.h"
 #include "reports/program/page.h"
@@ -18,6 +19,7 @@ void recover_report(const std::filesystem::path& folder) {
     alive = job.alive();
     if (!alive) job.write_snapshots_to(folder);
     Report report = job.report();
+    settle_capacity(report);
     if (report.trials.empty())
       throw std::runtime_error(records.string() +
                                ": no process of this job has begun its program: there is nothing "
@@ -26,6 +28,7 @@ void recover_report(const std::filesystem::path& folder) {
     for (TrialRecord& trial : report.trials) {
       peaks.push_back(highest_peak(folder, trial.schedule));
       trial.alive = alive_at(peaks.back());
+      trial.program->findings = outcome_of(trial, peaks.back(), report.run);
     }
     std::vector<File> files = program_files(report, peaks, folder);
     files.push_back({"report.json", json_text(report)});

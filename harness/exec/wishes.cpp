@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "harness/device/linked_device.h"
 #include "harness/errors.h"
 #include "harness/memory/places.h"
+#include "harness/exec/outcome.h"
 #include "harness/record/budget.h"
 #include "harness/record/json.h"
 #include "harness/record/units.h"
@@ -16,13 +18,15 @@ namespace tidemark {
 
 namespace {
 
-constexpr const char* kPeak = "memory/allocated/limit";
+constexpr const char* kPeak = "memory/reserved/limit";
+constexpr const char* kFits = "memory/reserved/fits/";  // and the GPU
+constexpr const char* kGrowth = "growth/none";
 constexpr const char* kRetries = "memory/retries/limit";
 constexpr const char* kRaces = "race/none";
 
 /// True if `measured` is at most `most`; `why` is the sentence if it is not.
-Verdict at_most(const char* name, const DeviceAt& at, std::int64_t measured, std::int64_t most,
-                const char* unit, const std::string& why) {
+Verdict at_most(const std::string& name, const DeviceAt& at, std::int64_t measured,
+                std::int64_t most, const char* unit, const std::string& why) {
   Verdict out{.name = name, .variant = at.name(), .rank = at.process->rank.value_or(0)};
   out.status = measured > most ? Status::fail : Status::pass;
   out.high = static_cast<double>(most), out.measured = static_cast<double>(measured);
@@ -31,7 +35,54 @@ Verdict at_most(const char* name, const DeviceAt& at, std::int64_t measured, std
   return out;
 }
 
+Verdict fits(const DeviceAt& at, const GpuCapacity& gpu, const std::string& place) {
+  const Bytes most = gpu.bytes - (at.process->collectives.empty() ? 0 : gpu.nccl);
+  const Bytes took = at.device->reserved;
+  const std::string begin = fmt::format("--fits {}: {} ", gpu.name, place);
+  if (at.device->ooms > 0) {
+    Verdict out = not_known(at.process->rank.value_or(0),
+                            begin + "ran out of memory: what it needs is more than its GPU has");
+    out.name = kFits + gpu.name;
+    return out;
+  }
+  return at_most(
+      kFits + gpu.name, at, took, most, "bytes",
+      fmt::format("{}reserves {}, {} more than the {} that PyTorch can have{}", begin,
+                  bytes_text(took), bytes_text(took - most), bytes_text(most),
+                  at.device->allocated > most ? ""
+                                              : "; less is allocated, so it may fit there: --gpu " +
+                                                    gpu.name + " runs it at that size"));
+}
+
 }  // namespace
+
+GpuCapacity capacity_of(const std::string& gpu) {
+  if (const std::string wrong = check_linked_settings(gpu, ""); !wrong.empty())
+    throw UsageError("exec: --fits: " + wrong);
+  const LinkedGpu linked = linked_gpu();
+  return {gpu, linked.capacity, linked.nccl};
+}
+
+Verdict no_growth(const ProgramRecord& program, const HighestPeak& peak) {
+  constexpr std::int64_t kLeast = 5;  // of which the last two do not count (growth.h)
+  Verdict out{.name = kGrowth, .status = Status::pass, .high = 0, .measured = 0};
+  out.unit = "bytes";
+  std::int64_t steps = 0;
+  for (const MemoryPicture& picture : peak.pictures)
+    for (const MemoryPicture::Phase& phase : picture.phases) steps = std::max(steps, phase.step);
+  if (const StepGrowth* most = worst_growth(peak)) {
+    out.status = Status::fail, out.measured = most->rate();
+    out.why = "--no-growth: " + growth_text(*most, 0);
+  } else if (program.exit_code != 0 || steps < kLeast) {
+    out.status = Status::fail, out.measured.reset();
+    out.why =
+        program.exit_code != 0
+            ? "--no-growth: unknown: the program did not end well"
+            : fmt::format("--no-growth: unknown: the program made {}, and at least {} show it",
+                          plural(steps, "step"), kLeast);
+  }
+  return out;
+}
 
 std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wishes) {
   std::vector<Verdict> out;
@@ -51,12 +102,13 @@ std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wis
   for (const DeviceAt& at : devices_of(program)) {
     const std::string place = place_of(*at.process, *at.device);
     if (wishes.max_peak) {
-      const auto took = static_cast<double>(at.device->allocated),
-                 most = static_cast<double>(*wishes.max_peak);
-      out.push_back(at_most(kPeak, at, at.device->allocated, *wishes.max_peak, "bytes",
-                            fmt::format("--max-peak: {} allocated {} bytes, {} more than {}", place,
-                                        exact(took), exact(took - most), exact(most))));
+      const Bytes took = at.device->reserved, most = *wishes.max_peak;
+      out.push_back(
+          at_most(kPeak, at, took, most, "bytes",
+                  fmt::format("--max-peak: {} reserves {}, {} more than {}", place,
+                              bytes_text(took), bytes_text(took - most), bytes_text(most))));
     }
+    for (const GpuCapacity& gpu : wishes.fits) out.push_back(fits(at, gpu, place));
     if (wishes.no_retries)
       out.push_back(at_most(
           kRetries, at, at.device->retries, 0, "retries",
@@ -74,11 +126,23 @@ std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wis
   return out;
 }
 
+std::string flag_of(const std::string& verdict) {
+  if (verdict.starts_with(kFits)) return "--fits " + verdict.substr(std::string(kFits).size());
+  for (const auto& [name, flag] : {std::pair{kPeak, "--max-peak"},
+                                   {kRetries, "--no-retries"},
+                                   {kRaces, "--no-races"},
+                                   {kGrowth, "--no-growth"}})
+    if (verdict == name) return flag;
+  return "";
+}
+
 std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts) {
   std::vector<std::string> out;
   if (std::ranges::find(verdicts, kKnown, &Verdict::name) != verdicts.end()) return out;
-  for (const auto& [name, flag] :
-       {std::pair{kPeak, "--max-peak"}, {kRetries, "--no-retries"}, {kRaces, "--no-races"}}) {
+  std::vector<std::string> names;  // in their order
+  for (const Verdict& one : verdicts)
+    if (std::ranges::find(names, one.name) == names.end()) names.push_back(one.name);
+  for (const std::string& name : names) {
     const Verdict* highest = nullptr;
     bool holds = true;
     for (const Verdict& one : verdicts) {
@@ -86,10 +150,13 @@ std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts) {
       holds = holds && one.status == Status::pass;
       if (highest == nullptr || one.measured > highest->measured) highest = &one;
     }
-    if (highest == nullptr || !holds) continue;
-    out.push_back(name == kPeak ? fmt::format("{}: {} bytes are allocated at most, of {}", flag,
-                                              exact(*highest->measured), exact(*highest->high))
-                                : fmt::format("{}: none", flag));
+    const std::string flag = flag_of(name);
+    if (!holds || flag.empty()) continue;
+    const auto figure = [](double bytes) { return bytes_text(static_cast<Bytes>(bytes)); };
+    out.push_back(name.starts_with("memory/reserved/")
+                      ? fmt::format("{}: {} are reserved at most, of {}", flag,
+                                    figure(*highest->measured), figure(*highest->high))
+                      : fmt::format("{}: none", flag));
   }
   return out;
 }

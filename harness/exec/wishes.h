@@ -1,4 +1,5 @@
-// Checks that the user asks for: --max-peak, --no-races, --no-retries and --compare.
+// Checks that the user asks for: --max-peak, --fits, --no-growth, --no-races, --no-retries and
+// --compare.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,23 @@
 #include "harness/record/record.h"
 #include "reports/compare/threshold.h"
 #include "reports/html.h"
+#include "reports/program/alive.h"
 
 namespace tidemark {
 
+/// What PyTorch's allocator can have of a GPU.
+struct GpuCapacity {
+  std::string name;
+  std::int64_t bytes = 0, nccl = 0;  // a program that calls NCCL has the second less
+};
+/// Throws UsageError if there is no such profile.
+GpuCapacity capacity_of(const std::string& gpu);
+
 struct Wishes {
-  std::optional<std::int64_t> max_peak;  // bytes allocated, on every device
-  bool no_races = false, no_retries = false;
-  bool any() const { return max_peak || no_races || no_retries; }
+  std::optional<std::int64_t> max_peak;  // bytes reserved, on every device
+  std::vector<GpuCapacity> fits;
+  bool no_growth = false, no_races = false, no_retries = false;
+  bool any() const { return max_peak || !fits.empty() || no_races || no_retries; }
 };
 
 inline constexpr const char* kKnown = "memory/known";  // the name of that verdict
@@ -28,6 +39,10 @@ inline Verdict not_known(int rank, const std::string& why) {
 /// The verdicts on what the user asks for, of each device and process. Where nothing was recorded,
 /// or a process was killed, one fails that says so.
 std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wishes);
+/// The verdict of --no-growth on a run whose events are kept.
+Verdict no_growth(const ProgramRecord& program, const HighestPeak& peak);
+/// The flag that asked for a verdict: "--fits h100-80g"; empty: none.
+std::string flag_of(const std::string& verdict);
 /// A line for each kind of check that holds everywhere: "--no-races: none". Empty where something
 /// was not recorded.
 std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts);

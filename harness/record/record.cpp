@@ -108,9 +108,10 @@ bool Report::complete() const {
 }
 
 int Report::exit_code() const {
+  if (of_programs()) return exit_code_of_programs();
   bool broke = !run.ended.empty();
   for (const auto& trial : trials) {
-    broke |= !trial.not_run.empty() || (trial.program && trial.program->exit_code != 0);
+    broke |= !trial.not_run.empty();
     for (const auto& variant : trial.variants) broke |= !variant.error.empty();
   }
   if (run.interrupted) return 130;
@@ -121,10 +122,19 @@ int Report::exit_code() const {
   if (skipped == static_cast<int>(trials.size())) return 77;
   if (count(Status::fail) > 0 || !run.faults.empty()) return 1;
   // Trials ran and nothing was judged: that proves nothing, and must not look like success.
-  const bool measured = std::ranges::any_of(trials, [](const TrialRecord& trial) {
-    return trial.program && !trial.program->processes.empty();
-  });
-  return count(Status::pass) > 0 || measured ? 0 : 4;
+  return count(Status::pass) > 0 ? 0 : 4;
+}
+
+int Report::exit_code_of_programs() const {
+  if (run.interrupted) return 130;
+  bool measured = false;
+  for (const TrialRecord& trial : trials) {
+    if (trial.program->exit_code != 0) return trial.program->exit_code;
+    measured = measured || !trial.program->processes.empty();
+  }
+  if (!run.ended.empty()) return 3;
+  if (count(Status::fail) > 0) return kCheckFailed;
+  return measured || count(Status::pass) > 0 ? 0 : 4;
 }
 
 }  // namespace tidemark

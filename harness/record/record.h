@@ -208,6 +208,9 @@ inline constexpr const char* kUnfinished = "unfinished";
 /// In the folder of a report of pytest: the trials of its tests, as long as it has not ended.
 inline constexpr const char* kTests = "tests.jsonl";
 
+/// Exit code of `tidemark exec` where the program ended well and a check failed.
+inline constexpr int kCheckFailed = 5;
+
 struct Report {
   RunRecord run;
   std::vector<TrialRecord> trials;
@@ -216,9 +219,13 @@ struct Report {
   int count(Course) const;   // trials
   bool complete() const;     // every planned trial and variant ran to its end
   /// 0; 1 when a verdict failed, a planned fault did not happen or a required trial was skipped; 3
-  /// when a variant or a program ended in error or the run before its last trial; 130 when it was
-  /// interrupted; 4 when nothing was judged; 77 when every trial was skipped.
+  /// when a variant ended in error or the run before its last trial; 130 when it was interrupted; 4
+  /// when nothing was judged; 77 when every trial was skipped. Of programs the first one's own that
+  /// is not 0, else kCheckFailed when a verdict failed, and 4 when nothing was recorded.
   int exit_code() const;
+
+ private:
+  int exit_code_of_programs() const;
 };
 
 }  // namespace tidemark

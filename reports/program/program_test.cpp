@@ -74,15 +74,21 @@ TEST(Program, ExitCodeHeadlineAndFiles) {
                              .high = 7,
                              .measured = 9,
                              .why = "--max-peak: rank 0 allocated <much>"}};
-  EXPECT_EQ(one.exit_code(), 1);
+  EXPECT_EQ(one.exit_code(), kCheckFailed);
   EXPECT_EQ(headline_status(one), Status::fail);
   EXPECT_THAT(junit(one),
               HasSubstr("<failure message=\"--max-peak: rank 0 allocated &lt;much&gt;\""));
   EXPECT_THAT(markdown(one), HasSubstr("--max-peak: rank 0 allocated &lt;much&gt;"));
   one.trials[0].program->exit_code = 7;
-  EXPECT_EQ(one.exit_code(), 3);
+  EXPECT_EQ(one.exit_code(), 7) << "the same in every file, and the program's own";
   EXPECT_THAT(headline(one), HasSubstr("Exit code 7. 1 verdict failed. Peak: "));
   EXPECT_THAT(junit(one), HasSubstr("the program ended with exit code 7"));
+  one.trials[0].program->findings = {"out of memory on <rank> 1", "grows by 2 MiB a step"};
+  EXPECT_THAT(headline(one), HasSubstr("Out of memory on <rank> 1. 1 verdict failed. Peak: "));
+  EXPECT_THAT(junit(one), HasSubstr("<error message=\"out of memory on &lt;rank&gt; 1\">"));
+  EXPECT_THAT(junit(one), HasSubstr("\ngrows by 2 MiB a step\n"));
+  EXPECT_THAT(markdown(one),
+              HasSubstr("- out of memory on &lt;rank&gt; 1\n- grows by 2 MiB a step\n"));
   one.trials[0] = program_trial({"true"}, Mode::known, "lagging", 1);
   EXPECT_EQ(one.exit_code(), 4);  // nothing was measured
   EXPECT_THAT(junit(one), HasSubstr("<skipped message=\"no process of the program"));

@@ -233,6 +233,8 @@ std::string programs_markdown(const std::vector<TrialRecord>& trials) {
     out += fmt::format("\n{}, {}, exit code {}\n\n",
                        markdown_code(fmt::format("{}", fmt::join(program.words, " "))),
                        markdown_text(trial.name()), program.exit_code);
+    for (const std::string& line : program.findings) out += "- " + markdown_text(line) + "\n";
+    if (!program.findings.empty()) out += "\n";
     out +=
         "| process | allocated | active | reserved | retries | ooms | races |\n"
         "|---|---:|---:|---:|---:|---:|---:|\n";

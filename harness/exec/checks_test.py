@@ -1,0 +1,126 @@
+"""The answer of `tidemark exec`, and the checks that it is asked for: out of memory, fits, grows; exit codes, and the same in every file that it writes."""
+import json
+import re
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+from testing.said import FOLDER, HERE, MIB, TIDEMARK, Said, drawn, python
+
+PROFILES = Path(TIDEMARK).parent / "virtual" / "profiles"
+# A step has 4 MiB of parameters, gradients and momentum each, and activations of 4 MiB a row of the argument.
+TRAIN = """
+import sys
+model = torch.nn.Linear(1024, 1024, bias=False).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+for step in range(STEPS):
+    model(torch.ones(1024 * ROWS, 1024, device="cuda")).relu().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def train(rows, steps=6):
+    return TRAIN.replace("ROWS", str(rows)).replace("STEPS", str(steps))
+
+
+def capacity(gpu, nccl):
+    figures = {key: one["value"] for key, one in json.loads((PROFILES / f"{gpu}.json").read_text())["torch"].items()}
+    return figures["total_bytes"] - figures["context_bytes"] - (figures["nccl_bytes"] if nccl else 0)
+
+
+def record_of(folder):
+    return json.loads((folder / "report.json").read_text())
+
+
+# holds: harness/exec/README.md, Exit code
+def test_out_of_memory():
+    """The answer comes first, with what the program needs, which a run with room measures; the last line is a command. All files say the same."""
+    with_room = FOLDER / "room.json"
+    python(train(8), "--capacity", "64GiB", "--out", with_room).ends(0)
+    (one,) = json.loads(with_room.read_text())["trials"][0]["program"]["ranks"]
+    needed = one["devices"][0]["reserved"]
+    folder = FOLDER / "full"
+    result = python(train(8), "--capacity", "100MiB", "--report", folder).ends(1)
+    answer = next(line for line in result.err.splitlines() if line.startswith("tidemark: out of memory") and "runs once more" not in line)
+    result.check(re.search(r" in forward of step 1: <module> <string>:\d+ wanted 32 MiB: at most \d+ MiB were reserved of the 100 MiB that PyTorch can have on h100-80g; with room the program "
+                           rf"reserves {needed // MIB} MiB, {needed // MIB - 100} MiB more", answer), f"the answer, of {needed} bytes")
+    result.check(result.err.index(answer) < result.err.index("peaks, MiB"), "it comes first")
+    result.check(re.fullmatch(r"what would help: tidemark advise --capacity 104857600 -- \S+ -c '.*'\n", result.err[result.err.rindex("what would help"):], re.S), "the last line is a command")
+    report = record_of(folder)
+    program = report["trials"][0]["program"]
+    result.check(program["needs"]["reserved"] == needed and "until" not in program["needs"], "what it needs")
+    result.check(report["summary"]["exit_code"] == program["exit_code"] == 1 and answer == "tidemark: " + program["findings"][0], "the record has both")
+    error = next(xml.parse(folder / "junit.xml").iter("error"))
+    result.check(error.get("message") == program["findings"][0] and "out of memory in forward of step 1" in (folder / "summary.md").read_text(), "junit.xml and summary.md")
+    result.check("Out of memory in forward of step 1" in (folder / "report.html").read_text(), "the page's heading")
+    quiet = python(train(8), "--capacity", "100MiB", "--no-room").ends(1)
+    quiet.check("with room" not in quiet.err, "--no-room")
+    caught = python("try: torch.empty(1 << 30, device='cuda')\nexcept torch.OutOfMemoryError: pass", "--capacity", "100MiB").ends(0)
+    caught.check("runs once more" not in caught.err, "a program that goes on is not run again")
+
+
+# holds: harness/fit/README.md, Capacity
+def test_one_capacity():
+    """Without a flag a program has the capacity of fit: with NCCL from the first communicator on."""
+    group = "import torch.distributed as dist\ndist.init_process_group('nccl', init_method='tcp://127.0.0.1:0', rank=0, world_size=1)\ndist.all_reduce(torch.ones(1, device='cuda'))\n"
+    for gpu in drawn(["t4-16g", "l4-24g", "a100-40g", "h100-80g"], 2):
+        for nccl in (False, True):
+            can = capacity(gpu, nccl) // (2 * MIB) * 2 * MIB
+            held = (2 * MIB if nccl else 0)
+            taking = (group if nccl else "") + "print(torch.cuda.mem_get_info()[0])\nx = torch.empty({}, dtype=torch.uint8, device='cuda')"
+            out = FOLDER / f"{gpu}-{nccl}.json"
+            fits = python(taking.format(can - held), "--gpu", gpu, "--out", out, "--schedule", "instant").ends(0, f"fits {gpu}: at most ")
+            fits.check(0 <= capacity(gpu, nccl) - held - int(fits.out) < 2 * MIB, f"what is free: {fits.out}, {capacity(gpu, nccl)}")
+            fits.check(json.loads(out.read_text())["run"]["device"]["capacity_bytes"] == capacity(gpu, nccl), "the record has it")
+            python(taking.format(can - held + 2 * MIB), "--gpu", gpu, "--no-room").ends(1, "out of memory")
+    python("x = torch.empty(14 << 30, dtype=torch.uint8, device='cuda')", "--gpu", "t4-16g", "--reserve", "2GiB", "--no-room").ends(1, "of the 13 GiB that PyTorch can have")
+    python("x = torch.empty(15 << 30, dtype=torch.uint8, device='cuda')", "--gpu", "t4-16g", "--reserve", "0B").ends(0, "fits t4-16g")
+    Said("--reserve", "90GiB", "--", "true").refuses("--reserve 90GiB", "leaves nothing")
+    Said("--reserve", "some", "--", "true").refuses("--reserve some")
+
+
+def test_fits():
+    taking = "x = torch.empty(15 << 30, dtype=torch.uint8, device='cuda')"
+    result = python(taking, "--fits", "t4-16g,l4-24g").ends(5, "FAIL --fits t4-16g: ", "reserves 15 GiB, 590.2 MiB more than the 14.4 GiB that PyTorch can have", "\n--fits l4-24g: 15 GiB are reserved at most, of 21.8 GiB\n")
+    result.check(result.err.count("FAIL") == 1, "one line a check")
+    cached = "for i in (9, 8, 7):\n    x = torch.empty(i << 30, dtype=torch.uint8, device='cuda')\n    del x\n    y = torch.empty((i << 30) + (1 << 28), dtype=torch.uint8, device='cuda')\n    del y\n"
+    python(cached, "--fits", "t4-16g").ends(5, "less is allocated, so it may fit there: --gpu t4-16g runs it at that size")
+    python(cached, "--gpu", "t4-16g", "--fits", "t4-16g").ends(0, "--fits t4-16g: ")
+    python("x = torch.empty(30 << 30, device='cuda')", "--gpu", "t4-16g", "--no-room", "--fits", "l4-24g").ends(1, "FAIL --fits l4-24g: ", "ran out of memory")
+    Said("--fits", "t4", "--", "true").refuses("no GPU profile 't4'")
+    Said("--fits", "t4-16g", "--", "true").ends(5, "FAIL unknown: no process has recorded CUDA memory")
+
+
+def test_no_growth():
+    leak = [sys.executable, HERE / "leak.py"]
+    grows = Said("--report", FOLDER / "leak", "--no-growth", "--", *leak, "total").ends(5, "FAIL --no-growth: ", "held by `total` in train")
+    grows.check(grows.err.index("grows by") < grows.err.index("peaks, MiB"), "the answer first")
+    grows.check(record_of(FOLDER / "leak")["summary"]["exit_code"] == 5, "the same exit code")
+    Said("--report", FOLDER / "flat", "--no-growth", "--", *leak, "none").ends(0, "--no-growth: none")
+    python(train(1, 2), "--report", FOLDER / "short", "--no-growth").ends(5, "FAIL --no-growth: unknown: the program made 2 steps, and at least 5 show it")
+    Said("--no-growth", "--", "true").refuses("--no-growth needs --report")
+
+
+def test_annotations():
+    """In a job of CI each failure is a line at the line of the program, and nowhere else."""
+    leak = ["--", sys.executable, HERE / "leak.py", "total"]
+    for number, variable in enumerate(("GITHUB_ACTIONS", "GITLAB_CI")):
+        result = Said("--report", FOLDER / f"ci{number}", "--no-growth", "--max-peak", "1MiB", *leak, folder=HERE, **{variable: "true"}).ends(5)
+        lines = [line for line in result.err.splitlines() if line.startswith("::error ")]
+        result.check(len(lines) == 2 and all(re.match(r"::error file=leak\.py,line=\d+,title=--(no-growth|max-peak)::--", line) for line in lines), f"{lines}")
+    Said("--report", FOLDER / "none", "--max-peak", "1MiB", *leak, GITHUB_ACTIONS="", GITLAB_CI="").check(
+        "::error" not in (FOLDER / "none" / "summary.md").read_text(), "none elsewhere")
+
+
+def test_launchers_are_refused():
+    """A program that starts ranks is not started once for each rank."""
+    program = ["train.py", "--launcher", "torchrun"]
+    launchers = [["torchrun", "--nproc-per-node", "2"], ["/usr/bin/torchrun"], ["accelerate", "launch"], ["deepspeed"], ["mpirun", "-n", "2", "python3"], ["srun", "python3"],
+                 ["python3", "-m", "torch.distributed.run"], ["python3.11", "-u", "-m", "torch.distributed.launch"]]
+    for launcher in launchers:
+        for flags in (["--ranks", "2"], ["--as-rank", "0", "--of", "4"]):
+            Said(*flags, "--", *launcher, *program).refuses("starts ranks of its own")
+    for words in (["python3", *program], ["accelerate", "env"], ["python3", "-m", "http.server"]):
+        result = Said("--ranks", "2", "--races", "on", "--max-peak", "x", "--", *words)
+        result.check("starts ranks" not in result.err, "another program")

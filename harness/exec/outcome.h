@@ -1,0 +1,26 @@
+// Outcome of a program in a few lines, the answer first: out of memory, ended early, grows, fits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/record/record.h"
+#include "reports/program/alive.h"
+
+namespace tidemark {
+
+/// The lines of a trial's program; `peak` is that of its snapshots, or empty without --report.
+std::vector<std::string> outcome_of(const TrialRecord& trial, const HighestPeak& peak,
+                                    const RunRecord& run);
+
+/// The device that grows most in a step, of one run; nullptr where none grows.
+const StepGrowth* worst_growth(const HighestPeak& peak);
+
+/// Subtracts NCCL's memory from the capacity of the run where a program has called NCCL.
+void settle_capacity(Report& report);
+
+/// The words of the command by which `tidemark advise` or `tidemark fit` tries what would help.
+std::string advice_command(const std::string& gpu, const std::vector<std::string>& flags,
+                           const std::vector<std::string>& program);
+
+}  // namespace tidemark
