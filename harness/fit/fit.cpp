@@ -90,11 +90,45 @@ std::vector<std::string> kills(const Store& store) {
   return out;
 }
 
-/// "refused by the program: batch 3, batch 5: ValueError: ...": values with the same line together.
-std::vector<std::string> refusals(const Store& store) {
+/// "recompute full, batch 1 to 216; recompute none, batch 3": of the values that ran, those in
+/// `chosen`, with the ones in a row as a range.
+std::string chosen_text(const std::vector<FitRun>& all, const std::set<std::string>& chosen,
+                        const FitVariable* searched) {
+  std::vector<std::string> out;
+  if (searched == nullptr) return fmt::format("{}", fmt::join(chosen, "; "));
+  std::map<std::string, std::map<std::int64_t, bool>> rows;  // by the listed values, by place
+  for (const FitRun& run : all) {
+    FitValues listed = run.values;
+    const std::string value = listed.at(searched->name);
+    listed.erase(searched->name);
+    const auto place = std::ranges::find(searched->values, value) - searched->values.begin();
+    rows[values_text(listed)][place] |= chosen.contains(values_text(run.values));
+  }
+  for (const auto& [listed, places] : rows) {
+    std::vector<std::string> ranges;
+    for (auto at = places.begin(); at != places.end(); ++at) {
+      if (!at->second) continue;
+      auto last = at;
+      for (auto next = std::next(at); next != places.end() && next->second; ++next) last = next;
+      const auto value = [&](auto one) {
+        return searched->values[static_cast<std::size_t>(one->first)];
+      };
+      ranges.push_back(last == at ? value(at) : value(at) + " to " + value(last));
+      at = last;
+    }
+    if (!ranges.empty())
+      out.push_back(fmt::format("{}{}{} {}", listed, listed.empty() ? "" : ", ", searched->name,
+                                fmt::join(ranges, ", ")));
+  }
+  return fmt::format("{}", fmt::join(out, "; "));
+}
+
+/// "Refused by the program: batch 3 to 5: ValueError: ...": values with the same line together.
+std::vector<std::string> refusals(const Store& store, const FitVariable* searched) {
   std::map<std::string, std::set<std::string>> by_line;
   std::set<std::string> all, without_steps;
-  for (const FitRun& run : store.all()) {
+  const std::vector<FitRun> runs = store.all();
+  for (const FitRun& run : runs) {
     if (run.killed) continue;
     if (run.exit_code != 0 && run.ooms == 0) by_line[run.last].insert(values_text(run.values));
     all.insert(values_text(run.values));
@@ -102,7 +136,8 @@ std::vector<std::string> refusals(const Store& store) {
   }
   std::vector<std::string> out;
   for (const auto& [line, values] : by_line)
-    out.push_back(fmt::format("Refused by the program: {}: {}", fmt::join(values, "; "), line));
+    out.push_back(
+        fmt::format("Refused by the program: {}: {}", chosen_text(runs, values, searched), line));
   if (!without_steps.empty())
     out.push_back(fmt::format(
         "No optimizer of torch.optim has stepped with {} of {} combinations of values: their "
@@ -118,7 +153,7 @@ std::vector<std::string> notes_of(const FitOptions& fit, const Store& store, con
   for (const Question& question : questions)
     for (const std::string& note : question.notes(store)) out.push_back(note);
   for (const std::string& note : kills(store)) out.push_back(note);
-  for (const std::string& note : refusals(store)) out.push_back(note);
+  for (const std::string& note : refusals(store, searched_of(fit))) out.push_back(note);
   if (const FitVariable* searched = searched_of(fit))
     out.push_back(fmt::format(
         "Between the values of {} that ran, peaks are taken to grow with it (said above if they do "
@@ -188,8 +223,12 @@ int fit_program(int argc, char** argv, const RunRecord& version) {
   std::vector<Question> questions = questions_of(fit);
   Store store;
   for (auto wanted = wanted_now(questions, store); !wanted.empty() && runs.interrupted() == 0;
-       wanted = wanted_now(questions, store))
+       wanted = wanted_now(questions, store)) {
+    const auto answered = std::ranges::count_if(
+        questions, [&](const Question& question) { return question.next(store).empty(); });
+    runs.stage(fmt::format("{} of {} answers", answered, questions.size()));
     for (const FitRun& run : runs.run(wanted)) store.add(run);
+  }
   for (const Question& question : questions) record.answers.push_back(question.answer(store));
   record.runs = store.all();
   if (fit.advise) record.advice = advice_on(fit, runs, record);

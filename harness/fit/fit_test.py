@@ -66,6 +66,9 @@ def test_input():
     Said("--vary", "batch=1..8", "--vary", "x=1..3", "--", "python3", train, "{batch}", "{x}").refuses("batch and x are both ranges")
     Said("--vary", "batch=1..8", "--gpu", "h100", *command).refuses("no GPU profile 'h100'", "h100-80g")
     Said("--vary", "batch=1..8", "--gpu", "t4-16g,t4-16g", *command).refuses("names t4-16g twice")
+    Said("--vary", "batch=1..8", "--frobnicate", "3", *command).refuses("--frobnicate is not a flag of fit (tidemark fit --help lists flags)")
+    Said("--report", "x", *command, command="advise").refuses("--report is not a flag of advise (tidemark advise --help lists flags)")
+    Said("--vary", "batch=1..8", "--gpu", "t4-16g,l4-24g", "--capacity", "1GiB", *command).refuses("--capacity is that of one GPU")
     Said("--vary", "batch=1..8", "--reserve", "90GiB", *command).refuses("--reserve leaves nothing of h100-80g")
     Said("--vary", "nothing.toml:a.b=1,2", *command).refuses("nothing.toml is not a file")
     (FOLDER / "a.toml").write_text("a = 1\n")
@@ -87,6 +90,16 @@ def test_refused():
     result.check(result.record["answers"][0]["largest"] == "8", "8 is the largest multiple of 4")
     result = fit("--vary", "batch=1,2", "--gpu", "t4-16g", "--", "python3", odd, "{batch}").ends(1, "refused by the program")
     result.check({answer["verdict"] for answer in result.record["answers"]} == {"refused by the program"}, "not 'does not fit'")
+
+
+# holds: harness/fit/README.md, The search
+def test_refused_alike():
+    """A program that fails in the same way each time is not run hundreds of times; its values are ranges, and its line is there."""
+    always = script("always.py", "import sys, torch\nx = torch.empty(1 << 20, device='cuda')\nraise RuntimeError(f'cuDNN error with a batch of {sys.argv[1]}')")
+    result = fit("--vary", "batch=1..256", "--gpu", "t4-16g", "--capacity", "1GiB", "--reserve", "0B", "--", "python3", always, "{batch}").ends(
+        1, "three values were refused alike, so the others did not run", "Refused by the program: batch 1", "RuntimeError: cuDNN error with a batch of ")
+    result.check(len(result.record["runs"]) <= 4 and result.record["gpus"][0]["total_bytes"] == 1 << 30 and result.record["answers"][0]["capacity_bytes"] == 1 << 30, "few runs, and the capacity")
+    result.check(result.record["answers"][0]["verdict"] == "refused by the program", "the verdict")
 
 
 # night: many runs of programs that say nothing of a GPU; fit_refused has one of them by day

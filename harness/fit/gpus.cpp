@@ -13,9 +13,10 @@
 
 namespace tidemark {
 
-Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve) {
+Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve,
+             const std::optional<Bytes>& capacity) {
   if (const std::string wrong = check_linked_settings(name, ""); !wrong.empty())
-    throw UsageError("fit: --gpu: " + wrong);
+    throw UsageError("fit: " + wrong);
   const auto profile = nlohmann::json::parse(read_bytes(linked_gpu().file, "", 1 << 20));
   Gpu gpu;
   FitGpu& memory = gpu.memory;
@@ -34,6 +35,11 @@ Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve) {
     memory.total = profile.at("memory").at("bytes").at("value").get<Bytes>();
     memory.total_source = memory.context_source = memory.nccl_source =
         "the profile does not say what PyTorch can use: nothing is left out";
+  }
+  if (capacity) {
+    memory.total = *capacity, memory.total_source = "--capacity";
+    memory.context = memory.nccl = 0;
+    memory.context_source = memory.nccl_source = "--capacity";
   }
   if (reserve) {
     memory.context = *reserve, memory.nccl = 0;

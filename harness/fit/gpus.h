@@ -14,9 +14,11 @@ struct Gpu {
   std::string chip;  // GPUs with the same text run a program with the same allocations
 };
 
-/// `name` is a profile or a file. `reserve`, if given, takes the place of context and NCCL. Throws
-/// UsageError if there is no such profile, or if nothing is left of it.
-Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve);
+/// `name` is a profile or a file. `reserve`, if given, takes the place of context and NCCL, and
+/// `capacity` that of what the profile leaves for PyTorch. Throws UsageError if there is no such
+/// profile, or if nothing is left of it.
+Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve,
+             const std::optional<Bytes>& capacity);
 
 /// Reads a price an hour of each GPU from a file with lines "GPU PRICE"; "#" begins a comment.
 /// Throws UsageError.

@@ -55,7 +55,7 @@ constexpr std::pair<const char*, const char*> kPassed[] = {
 /// The flags as text.
 struct Words {
   std::vector<std::string> vary, gpus;
-  std::string reserve, config, prices;
+  std::string capacity, reserve, config, prices;
   std::array<std::string, std::size(kPassed)> passed;
 };
 
@@ -83,6 +83,10 @@ void add_running(CLI::App& app, Words& words, FitOptions& fit) {
   app.prefix_command();
   app.add_option("--gpu", words.gpus, "G[,G...]: profiles of GPUs, or files (h100-80g)")
       ->allow_extra_args(false);
+  app.add_option("--capacity", words.capacity,
+                 "memory of the GPU that PyTorch can have, in place of what the profile leaves: as "
+                 "in 22GiB")
+      ->multi_option_policy(last);
   app.add_option("--reserve", words.reserve,
                  "memory of a GPU that PyTorch's allocator cannot have, in place of the profile's "
                  "context and NCCL: as in 1GiB, or 0")
@@ -108,7 +112,7 @@ void add_running(CLI::App& app, Words& words, FitOptions& fit) {
                    std::string(kPassed[i].second) + ", as in tidemark exec")
         ->multi_option_policy(last)
         ->group("Of each run");
-  group(&app, "The GPUs", {"--gpu", "--reserve"});
+  group(&app, "The GPUs", {"--gpu", "--capacity", "--reserve"});
   group(&app, "How it runs",
         {"--until-steady", "--limit", "--jobs", "--server", "--cache", "--fresh"});
   group(&app, "What is written", {"--out"});
@@ -144,19 +148,22 @@ void take(const Words& words, FitOptions& fit) {
     fit.exec.insert(fit.exec.end(), {flag, value});
   }
   for (const std::string& text : words.vary) fit.variables.push_back(parse_variable(text));
-  std::optional<Bytes> reserve;
-  if (words.reserve == "0") reserve = 0;
-  if (!words.reserve.empty() && words.reserve != "0") {
-    reserve = parse_bytes(words.reserve);
-    if (!reserve) throw UsageError("fit: " + not_bytes("--reserve", words.reserve));
-  }
+  const auto bytes_of = [](const char* flag, const std::string& text, auto parse) {
+    std::optional<Bytes> bytes;
+    if (!text.empty() && !(bytes = parse(text))) throw UsageError("fit: " + not_bytes(flag, text));
+    return bytes;
+  };
+  const auto reserve = bytes_of("--reserve", words.reserve, parse_bytes_or_zero);
+  const auto capacity = bytes_of("--capacity", words.capacity, parse_bytes);
   std::set<std::string> names;
   for (const std::string& some :
        words.gpus.empty() ? std::vector<std::string>{"h100-80g"} : words.gpus)
     for (const std::string& name : CLI::detail::split(some, ',')) {
       if (!names.insert(name).second) throw UsageError("fit: --gpu names " + name + " twice");
-      fit.gpus.push_back(find_gpu(name, reserve));
+      fit.gpus.push_back(find_gpu(name, reserve, capacity));
     }
+  if (capacity && fit.gpus.size() > 1)
+    throw UsageError("fit: --capacity is that of one GPU: leave it out, or name one GPU");
   if (!words.prices.empty()) read_prices(words.prices, fit.gpus);
 }
 
@@ -165,6 +172,9 @@ void check(FitOptions& fit, bool varies) {
     throw UsageError(
         varies ? "fit: no command: tidemark fit --vary NAME=1..64 -- python3 train.py {NAME}"
                : "advise: no command: tidemark advise -- python3 train.py");
+  if (fit.program.front().starts_with("-"))
+    throw UsageError(fmt::format("{0}: {1} is not a flag of {0} (tidemark {0} --help lists flags)",
+                                 varies ? "fit" : "advise", fit.program.front()));
   if (varies && fit.variables.empty())
     throw UsageError("fit: nothing varies: add --vary NAME=1..64 (tidemark exec runs one program)");
   if (!varies && fit.gpus.size() > 1)

@@ -11,6 +11,16 @@
 namespace tidemark {
 namespace {
 
+/// The line with each number as one letter: it often has the value that was refused.
+std::string without_digits(const std::string& line) {
+  std::string out;
+  for (const char c : line) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || out.empty() || out.back() != '#') out += digit ? '#' : c;
+  }
+  return out;
+}
+
 bool same_peaks(const FitRun& a, const FitRun& b) {
   return a.allocated == b.allocated && a.active == b.active && a.reserved == b.reserved;
 }
@@ -112,6 +122,7 @@ std::vector<Wanted> Question::next(const Store& store) const {
   const Known seen_now = known(store);
   for (const auto& [place, one] : seen_now)
     if (one.fits == Fits::unknown && !one.at_edge) return {};  // nothing can be said
+  if (given_up(store, seen_now)) return {};
   std::vector<Wanted> out;
   for (const Try& one : next_tries(seen_now, count(), static_cast<double>(most), guess))
     out.push_back(adapts_ || one.at_size ? run_at_size(values_at(one.place), gpu_.memory.name, most)
@@ -121,6 +132,18 @@ std::vector<Wanted> Question::next(const Store& store) const {
     if (place >= 0 && with_room(store, place) == nullptr)
       out.push_back(run_with_room(values_at(place), room_));
   return out;
+}
+
+bool Question::given_up(const Store& store, const Known& seen) const {
+  constexpr int kEnough = 3;
+  std::map<std::string, int> equal;
+  for (const auto& [place, one] : seen) {
+    if (one.fits != Fits::refused) return false;
+    for (const FitRun* run : {with_room(store, place), real(store, place)})
+      if (run != nullptr && run->exit_code != 0 && run->ooms == 0)
+        if (++equal[without_digits(run->last)] >= kEnough) return true;
+  }
+  return false;
 }
 
 std::int64_t Question::miss(const Known& all) {
@@ -202,6 +225,7 @@ FitAnswer Question::answer(const Store& store) const {
     });
     out.verdict = unknown ? "unknown" : refused ? "refused by the program" : "does not fit";
   }
+  if (given_up(store, all)) out.why = "three values were refused alike, so the others did not run";
   tell_miss(out, store, all);
   return out;
 }

@@ -57,6 +57,9 @@ class Question {
   const FitRun* real(const Store& store, std::int64_t place) const;
   Seen seen(const Store& store, std::int64_t place) const;
   Known known(const Store& store) const;
+  /// True if so many values were refused with the same line, and none has run, that the others
+  /// would be too.
+  bool given_up(const Store& store, const Known& seen) const;
   static std::int64_t miss(const Known& all);  // the first above all that fit; -1: none
   void tell_miss(FitAnswer& answer, const Store& store, const Known& seen) const;
 

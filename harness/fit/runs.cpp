@@ -40,15 +40,25 @@ void add_environment(CacheKey& key) {
   }
 }
 
-/// Calls `ended(i)` for each run that has ended, as soon as it has, and says on a terminal how far
-/// the runs are, until it goes. `ended` returns false for a run that it takes only after the last.
+/// Progress of the whole command.
+struct Progress {
+  std::string stage;       // "2 of 4 answers"
+  std::size_t before = 0;  // runs of earlier calls
+  Clock::time_point begun;
+  double& said;  // seconds at which a line of a log was written
+};
+
+/// Calls `ended(i)` for each run that has ended, as soon as it has, and says how far the command
+/// is, until it goes: on a terminal in one line, else in a line every half minute. `ended` returns
+/// false for a run that it takes only after the last.
 class Watch {
  public:
-  Watch(fs::path notes, std::vector<std::size_t> all, int jobs, double each,
+  Watch(fs::path notes, std::vector<std::size_t> all, Progress progress,
         std::function<bool(std::size_t)> ended)
-      : notes_(std::move(notes)), all_(std::move(all)), ended_(std::move(ended)) {
-    const auto at_once = static_cast<std::size_t>(jobs);
-    expected_ = each * static_cast<double>((all_.size() + at_once - 1) / at_once);
+      : notes_(std::move(notes)),
+        all_(std::move(all)),
+        progress_(std::move(progress)),
+        ended_(std::move(ended)) {
     thread_ = std::thread([this] { watch(); });
   }
   ~Watch() {
@@ -67,12 +77,19 @@ class Watch {
         done_.insert(i);
   }
   void watch() {
-    const auto begun = Clock::now();
+    constexpr double kQuiet = 30;  // seconds
     for (int tick = 0; !stopped_; ++tick) {
       look();
-      if (live_ && tick % 5 == 0)
-        print_over(stderr, "[{} of {} runs] {:.0f} s{}", done_.size(), all_.size(), since(begun),
-                   expected_ > 0 ? fmt::format(", about {:.0f} s", expected_) : "");
+      const double seconds = since(progress_.begun);
+      const std::string stage = progress_.stage.empty() ? "" : progress_.stage + ", ";
+      const std::string line =
+          fmt::format("[{}{} runs done, {} to go in this round] {:.0f} s", stage,
+                      progress_.before + done_.size(), all_.size() - done_.size(), seconds);
+      if (live_ && tick % 5 == 0) print_over(stderr, "{}", line);
+      if (!live_ && seconds - progress_.said >= kQuiet) {
+        print(stderr, "tidemark: {}\n", line);
+        progress_.said = seconds;
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
@@ -80,9 +97,9 @@ class Watch {
   bool live_ = isatty(STDERR_FILENO) != 0;
   fs::path notes_;
   std::vector<std::size_t> all_;
+  Progress progress_;
   std::set<std::size_t> done_;
   std::function<bool(std::size_t)> ended_;
-  double expected_ = 0;  // seconds
   std::atomic<bool> stopped_{false};
   std::thread thread_;
 };
@@ -233,13 +250,11 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
   };
   if (interrupted_ == 0) interrupted_ = interruption();
   if (!starts.empty() && interrupted_ == 0) {
-    const auto begun = Clock::now();
     std::vector<std::size_t> started;
     ProcessesEnd end;
     for (const Start& start : starts) started.push_back(std::stoul(start.name));
     {
-      Watch watch(notes, started, fit_.jobs,
-                  count_ == 0 ? 0 : seconds_ / static_cast<double>(count_), keep_good);
+      Watch watch(notes, started, {stage_, count_, since_, said_}, keep_good);
       end = run_processes(starts, fit_.jobs, false, notes);
       interrupted_ = end.signal;
     }
@@ -250,7 +265,6 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
       if (!results[i] && ended) keep_good(i);
       count_ += results[i] ? 1 : 0;
     }
-    seconds_ += since(begun) * std::min<double>(fit_.jobs, static_cast<double>(starts.size()));
   }
   std::vector<FitRun> out;
   for (const std::optional<FitRun>& result : results)

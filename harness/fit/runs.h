@@ -1,6 +1,7 @@
 // Runs of a program under `tidemark exec`, several at a time, each once.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -51,6 +52,8 @@ class Runs {
   /// a run says that the command itself is wrong, and std::runtime_error if tidemark failed.
   std::vector<FitRun> run(const std::vector<Wanted>& wanted);
 
+  /// How far the caller is, for the line of progress: "2 of 4 answers".
+  void stage(std::string text) { stage_ = std::move(text); }
   int interrupted() const { return interrupted_; }
   std::size_t count() const { return count_; }    // that have run now
   std::size_t cached() const { return cached_; }  // that the cache had
@@ -68,7 +71,9 @@ class Runs {
   bool begun_ = false, has_cache_ = false;
   Server server_;
   int interrupted_ = 0;
-  double seconds_ = 0;  // of all runs together, for the estimate
+  std::string stage_;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  double said_ = 0;  // seconds from then on at which progress was a line of a log
 };
 
 }  // namespace tidemark

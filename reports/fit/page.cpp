@@ -72,6 +72,30 @@ const FitRun* run_of(const FitRecord& record, const std::string& room, const Fit
   return match == record.runs.end() ? nullptr : &*match;
 }
 
+/// True if the values of a run with room fit the GPU of an answer: as they ran there, or as the
+/// answer of their combination says of them.
+bool fits(const FitRecord& record, const FitAnswer& of_gpu, const FitRun& room) {
+  if (room.reserved <= of_gpu.capacity) return true;
+  if (room.allocated > of_gpu.capacity) return false;
+  for (const FitRun& run : record.runs)
+    if (!run.room && run.gpu == of_gpu.gpu && run.values == room.values)
+      return run.ooms == 0 && run.exit_code == 0;
+  for (const FitAnswer& answer : record.answers) {
+    if (answer.gpu != of_gpu.gpu || answer.verdict != "fits" || answer.largest.empty()) continue;
+    for (const FitVariable& each : record.variables) {
+      if (!each.searched) continue;
+      FitValues listed = room.values;
+      const std::string value = listed.at(each.name);
+      listed.erase(each.name);
+      const auto place = [&](const std::string& one) {
+        return std::ranges::find(each.values, one) - each.values.begin();
+      };
+      if (listed == answer.values) return place(value) <= place(answer.largest);
+    }
+  }
+  return false;
+}
+
 /// Tables of exactly two variables, one for each GPU, with the share of it that each combination
 /// takes.
 std::vector<Picture> maps(const FitRecord& record) {
@@ -97,9 +121,10 @@ std::vector<Picture> maps(const FitRecord& record) {
         else if (run->exit_code != 0 || !run->unknown.empty())
           cells.push_back({{"text", run->ooms > 0 ? "out of memory" : "refused"}});
         else
-          cells.push_back({{"bytes", run->reserved},
-                           {"share", static_cast<double>(run->reserved) /
-                                         static_cast<double>(answer.capacity)}});
+          cells.push_back(
+              {{"bytes", run->reserved},
+               {"share", static_cast<double>(run->reserved) / static_cast<double>(answer.capacity)},
+               {"fits", fits(record, answer, *run)}});
       }
       rows.push_back({{"name", value}, {"cells", cells}});
     }

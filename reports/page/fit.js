@@ -36,12 +36,12 @@ export function bars({ kinds, rows }) {
   ];
 }
 
-/** {x, y, capacity, columns: [name], rows: [{name, cells: [{bytes, share} or {text} or null]}]}: `share` of the capacity. */
+/** {x, y, capacity, columns: [name], rows: [{name, cells: [{bytes, share, fits} or {text} or null]}]}: `share` of the capacity. */
 export function heat({ x, y, capacity, columns, rows }) {
   const cell = (value) => {
     if (value === null) return h('td', { class: 'quiet' }, 'not run');
     if (value.text) return h('td', { class: 'quiet' }, value.text);
-    const over = value.share > 1;
+    const over = !value.fits;
     return h(
       'td',
       {
@@ -63,6 +63,6 @@ export function heat({ x, y, capacity, columns, rows }) {
         h('tbody', {}, rows.map(({ name, cells }) => h('tr', {}, h('th', { scope: 'row' }, name), cells.map(cell)))),
       ),
     ),
-    h('p', { class: 'quiet' }, `The allocator can have ${bytes(capacity)}. Red: does not fit.`),
+    h('p', { class: 'quiet' }, `The allocator can have ${bytes(capacity)}. The figures are those with room to spare; red ones do not fit, others fit, if need be with a retry.`),
   ];
 }

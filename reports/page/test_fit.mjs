@@ -63,7 +63,7 @@ export const tests = ({ browser, axe, file, out }) => {
             assert.equal(cell.share, run.reserved / capacity);
           });
       const red = await page.locator('td.over').count();
-      const over = maps.flatMap(({ rows }) => rows.flatMap(({ cells }) => cells)).filter(({ share }) => share > 1);
+      const over = maps.flatMap(({ rows }) => rows.flatMap(({ cells }) => cells)).filter(({ fits }) => fits === false);
       assert.equal(red, over.length);
       assert.ok(red > 0);
     },
