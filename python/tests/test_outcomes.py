@@ -40,10 +40,33 @@ def whole_report(folder):
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
-    by_test, output, code = run(tmp_path_factory.mktemp("outcomes"), "sample_outcomes.py")
+def outcomes_and_output(tmp_path_factory):
+    by_test, output, code = run(tmp_path_factory.mktemp("outcomes"), "sample_outcomes.py", HERE / "samples" / "sample_failures.py", "--tb=long",
+                                environment={**os.environ, "ON_THE_PLATFORM": "1"})
     assert code == 1, output
-    return by_test
+    return by_test, output
+
+
+@pytest.fixture(scope="module")
+def outcomes(outcomes_and_output):
+    return outcomes_and_output[0]
+
+
+def sections(output):
+    """What pytest prints of each failed test of sample_failures.py."""
+    found = re.findall(r"(?ms)^_{3,} (?:ERROR at \w+ of )?(test_\S+) _{3,}\n(.*?)(?=^_{3,} |^={3,} |^rank 0: )", output)
+    return {name: text for name, text in found if "sample_failures.py" in text}
+
+
+# holds: python/README.md, Where a test runs
+def test_a_failure_looks_as_without_tidemark(outcomes_and_output, tmp_path):
+    """The whole text of each failure is that of pytest alone: nothing of tidemark's stands before or in it."""
+    _, alone, code = run(tmp_path, "sample_failures.py", "--tb=long", plugin=False)
+    assert code == 1, alone
+    expected, seen = sections(alone), sections(outcomes_and_output[1])
+    assert len(expected) >= 10 and seen == expected, outcomes_and_output[1]
+    for own in ("tidemark_server", "tidemark/server.py", "raise Copy", "tidemark/child.py"):
+        assert own not in outcomes_and_output[1], outcomes_and_output[1]
 
 
 @pytest.mark.parametrize("test, outcome, line", [

@@ -79,13 +79,16 @@ def main(place: str) -> None:
 if __name__ == "__main__":
     with open(sys.argv[2], encoding="utf-8") as _file:
         sys.path[:] = json.load(_file)
+    _program = None
     try:
         main(sys.argv[1])
     except BaseException as _copy:
         _server = sys.modules.get("tidemark_server")
         if _server is None or not isinstance(_copy, _server.Copy):
             raise
-        _code = _server.code_of(_copy.program)
+        _program = _copy.program
+    if _program is not None:  # outside of the handler: every exception of a test would have Copy as its context
+        _code = sys.modules["tidemark_server"].code_of(_program)
         threading._shutdown()  # type: ignore[attr-defined]  # the end of Python, without that of the server
         atexit._run_exitfuncs()
         sys.stdout.flush()
