@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "reports/program/places.h"
-#include "reports/snapshot/parts.h"
-#include "reports/units.h"
+#include "harness/memory/places.h"
+#include "harness/memory/parts.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

@@ -25,7 +25,7 @@ AliveAtPeak alive_of(const std::string& file, const std::vector<Written>& lines)
   for (const Written& line : lines) {
     ++number;
     if (line.bytes == 0) continue;
-    out.parts.push_back({.kind = "activations",
+    out.parts.push_back({.kind = MemoryKind::activations,
                          .site = fmt::format("{} {}:{}", line.function, file, number),
                          .count = 1,
                          .bytes = line.bytes,
@@ -108,7 +108,7 @@ TEST(Lines, WithoutTextsNumbersDecide) {
 TEST(Lines, SitesThatAreNoLinesStayAsTheyAre) {
   AliveAtPeak before;
   for (const char* site : {"MmBackward0", "", "(", "autograd's engine", "f :3", "f x.py:", "a (b)"})
-    before.parts.push_back({.kind = "other", .site = site, .bytes = 1, .source = "x"});
+    before.parts.push_back({.kind = MemoryKind::other, .site = site, .bytes = 1, .source = "x"});
   const AliveAtPeak same = at_lines_of(before, before);
   for (std::size_t i = 0; i < before.parts.size(); ++i)
     EXPECT_EQ(same.parts[i].site, before.parts[i].site);
