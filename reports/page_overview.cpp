@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "harness/record/units.h"
 #include "harness/record/made.h"
+#include "harness/record/units.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"

@@ -79,7 +79,8 @@ bool is_trace_of_snapshot(const std::string& path) {
 /// True for a memory snapshot: a pickle, JSON, or a recording packed by gzip.
 bool is_snapshot(const std::string& path) {
   const std::string begin = begin_of(path);
-  return begin.starts_with('\x80') || begin.starts_with("\x1f\x8b") ||
+  return begin.starts_with('\x80') || begin.starts_with("mrecord") ||
+         begin.starts_with("\x1f\x8b") ||
          begin.find("\"segments\"") < begin.find("\"tidemark/report\"") ||
          begin.find("\"tidemark/recording\"") != std::string::npos;
 }
@@ -91,7 +92,8 @@ std::string snapshot_in(const std::string& path) {
   if (const auto folder = std::filesystem::path(path) / "snapshot";
       std::filesystem::is_directory(folder))
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-      if (entry.path().extension() == ".pickle") snapshots.push_back(entry.path().string());
+      if (entry.path().extension() == ".record" || entry.path().extension() == ".pickle")
+        snapshots.push_back(entry.path().string());
   if (snapshots.size() != 1)
     throw std::runtime_error(
         fmt::format("{}: has {} memory snapshots in snapshot/, and --events against a snapshot "

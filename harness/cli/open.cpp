@@ -45,8 +45,8 @@ int serve(const Opened& opened) {
         fmt::format("open: {} has no report.html: give the folder of a report (tidemark report "
                     "writes its page)",
                     opened.path));
-  if (!ends_in(file, ".html") && !ends_in(file, ".pickle") && !ends_in(file, ".json") &&
-      !ends_in(file, ".json.gz"))
+  if (!ends_in(file, ".html") && !ends_in(file, ".record") && !ends_in(file, ".pickle") &&
+      !ends_in(file, ".json") && !ends_in(file, ".json.gz"))
     throw std::runtime_error(
         fmt::format("open: {} is neither a page, a trace nor a snapshot", opened.path));
   const char* named = std::getenv("TIDEMARK_PYTHON");
@@ -54,8 +54,9 @@ int serve(const Opened& opened) {
   const std::string script =
       fs::read_symlink("/proc/self/exe").parent_path() / "virtual/python/tidemark_open.py";
   const std::string name = fs::relative(file, folder), port = std::to_string(opened.port);
+  const std::string tidemark = fs::read_symlink("/proc/self/exe");
   execlp(python.c_str(), python.c_str(), "-I", script.c_str(), folder.c_str(), name.c_str(),
-         port.c_str(), opened.no_browser ? "no" : "yes", nullptr);
+         port.c_str(), opened.no_browser ? "no" : "yes", tidemark.c_str(), nullptr);
   throw std::runtime_error(
       fmt::format("open: {} cannot be started: {}", python, std::strerror(errno)));
 }
@@ -78,7 +79,7 @@ void add_open(CLI::App& app, Act& act) {
       "examples:\n"
       "  tidemark open\n"
       "  tidemark open DIR/rank0.trace.json.gz\n"
-      "  tidemark open DIR/rank0.pickle --no-browser\n"
+      "  tidemark open DIR/rank0.record --no-browser\n"
       "Only this machine reaches the server. Perfetto and memory_viz come from their sites; the "
       "file stays in the browser.\n"
       "exit codes: 0 ended by Ctrl-C, 2 usage or bad input");

@@ -1,4 +1,4 @@
-"""tidemark_open.py FOLDER FILE PORT BROWSER: serves a report's folder on this machine alone, and opens FILE of it in the browser ("yes") or
+"""tidemark_open.py FOLDER FILE PORT BROWSER TIDEMARK: serves a report's folder on this machine alone, and opens FILE of it in the browser ("yes") or
 only says where it is. Every address begins with a secret, which stands in no command line: the browser is given a file of this user's alone, which leads
 to the address. So other users of the machine cannot read the files. A trace is handed to Perfetto by its postMessage protocol, a snapshot to memory_viz as PyTorch's own pages do."""
 import base64
@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import tempfile
 import urllib.parse
@@ -23,7 +24,7 @@ PERFETTO = "https://ui.perfetto.dev"
 VIZ = "https://cdn.jsdelivr.net/gh/pytorch/pytorch@main/torch/utils/viz/MemoryViz.js"
 VIZ_SITES = "https://cdn.jsdelivr.net https://cdn.skypack.dev"
 MOST_SAID = 4  # files; /open/ lists all
-TRACES, SNAPSHOTS = (".trace.json.gz", ".json"), (".pickle",)
+TRACES, SNAPSHOTS = (".trace.json.gz", ".json"), (".record", ".pickle")
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>body {{ font: 16px system-ui; margin: 2rem; }} button {{ font: inherit; padding: 0.5rem 1rem; }}</style>
@@ -112,6 +113,19 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def snapshot(self, name):
+        """A snapshot as a pickle; None: it cannot be had, and the answer says so."""
+        file = Path(self.directory) / name
+        if not name.endswith(".record"):
+            return file.read_bytes()
+        with tempfile.TemporaryDirectory(prefix="tidemark-open-") as folder:
+            out = Path(folder, "snapshot.pickle")
+            done = subprocess.run([self.server.tidemark, "snapshot", "convert", file, "--to", "pickle", "--out", out], capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return out.read_bytes()
+        self.send_error(500, one_line(done.stderr.strip()))
+        return None
+
     def do_HEAD(self):
         self.send_error(501)
 
@@ -140,7 +154,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             body = HANDOVER.format(name=html.escape(name), nonce=nonce, site=script_text(PERFETTO), file=script_text(f"/{secret}/{urllib.parse.quote(name)}"), title=script_text(name))
             self.say(name, body, f"script-src 'nonce-{nonce}'; connect-src 'self'")
             return
-        content = (Path(self.directory) / name).read_bytes()
+        content = self.snapshot(name)
+        if content is None:
+            return
         content += b"\0" * (-len(content) % 3)  # base64 without "=", as torch.cuda._memory_viz gives it
         files = script_text([{"name": Path(name).name, "base64": base64.b64encode(content).decode()}])
         self.say(name, VIZ_BODY.format(module=html.escape(VIZ), nonce=nonce, module_text=script_text(VIZ), files=files), f"script-src 'nonce-{nonce}' {VIZ_SITES}; img-src data:")
@@ -162,13 +178,14 @@ def say(name, address):
 
 
 def main():
-    folder, file, port, browser = sys.argv[1:]
+    folder, file, port, browser, tidemark = sys.argv[1:]
     try:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), functools.partial(Handler, directory=folder))
     except OSError as error:
         print(f"error: open: port {port} of this machine cannot be used: {error.strerror}; choose another (--port)", file=sys.stderr)
         sys.exit(2)
     server.secret, server.names = secrets.token_urlsafe(12), files_of(Path(folder), file)
+    server.tidemark = tidemark
     server.whole = (Path(folder) / "report.json").is_file()
     place = f"http://127.0.0.1:{server.server_port}/{server.secret}/"
     say(file, place + address_of(file))

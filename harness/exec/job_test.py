@@ -15,7 +15,7 @@ from testing.lacks import lacks
 from testing.said import FOLDER, HERE, MIB, SITE, TIDEMARK, free_port
 
 PROGRAM = (sys.executable, str(HERE / "launched.py"))
-FILES = "junit.xml memory.json.gz rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
+FILES = "junit.xml rank0.record rank0.trace.json.gz rank1.record rank1.trace.json.gz report.html report.json summary.md"
 
 
 def check(holds, what, seen=""):
@@ -154,7 +154,7 @@ def test_order():
     # Two processes may say that they are the same rank: each keeps its row and its snapshot.
     task = Task({**step(0), "RANK": "1"}, "--report", folder, *allocate(3)).ends(0, "report: ")
     check(task.err.count("\nrank 1 ") == 2 and report_of(folder)[:2] == (0, []) and not (folder / "ranks").exists(), "both processes", task.err)
-    check({file.name for file in folder.glob("*.pickle")} == {"rank1.pickle", "rank1-1.pickle"}, "two snapshots", sorted(folder.iterdir()))
+    check({file.name for file in folder.glob("*.record")} == {"rank1.record", "rank1-1.record"}, "two snapshots", sorted(folder.iterdir()))
     # Under two schedules, in two folders.
     folder = FOLDER / "schedules"
     both = [Task(step(rank), "--schedule", "instant,lagging", "--report", folder, *allocate(1)) for rank in range(2)]
@@ -187,7 +187,7 @@ def test_kills():
             done = subprocess.run([TIDEMARK, "report", folder], capture_output=True, text=True, check=False, timeout=200)
             check(done.returncode == 0, f"seed {seed}, {number}: tidemark report", done.stderr)
         (peak,), = report_of(folder)[2].values()
-        shown = json.loads(subprocess.run([TIDEMARK, "snapshot", "show", str(next(folder.glob("*.pickle"))), "--format", "json"], capture_output=True, check=True).stdout)
+        shown = json.loads(subprocess.run([TIDEMARK, "snapshot", "show", str(next(folder.glob("*.record"))), "--format", "json"], capture_output=True, check=True).stdout)
         active = shown["devices"][0]["peak"]["active"]
         check(made * (512 << 10) <= peak == active <= (made + 1) * (512 << 10), f"seed {seed}, {number}: killed {who} after {made} blocks", (peak, active))
 

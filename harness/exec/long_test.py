@@ -42,7 +42,7 @@ def keeps_nothing(kind, flags, report):
     if kind == "leak":
         begins = re.search(r"leaks from (\d+)", result.out)[1]
         result.check(f"a step since step {begins}: " in result.err, f"grows since step {begins}")
-    size = max(file.stat().st_size for file in report.glob("*.pickle"))
+    size = max(file.stat().st_size for file in report.glob("*.record"))
     result.check(size < (SNAPSHOT if kind in GROWTH else MIB), f"{kind}: a snapshot has {size} bytes")
     return result, first, last
 

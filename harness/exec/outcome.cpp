@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "harness/memory/places.h"
 #include "harness/memory/parts.h"
+#include "harness/memory/places.h"
 #include "harness/record/units.h"
 
 namespace tidemark {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/memory/process_record.h"
+#include "harness/memory/sources.h"
 #include "harness/print.h"
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
@@ -70,11 +71,12 @@ void write_snapshots(const fs::path& folder, const fs::path& to) {
     const std::string name =
         memory.rank ? fmt::format("rank{}", *memory.rank) : fmt::format("process{}", memory.pid);
     fs::path place = to / name;
-    for (int number = 1; fs::exists(place.string() + ".pickle"); ++number)
+    for (int number = 1; fs::exists(place.string() + ".record"); ++number)
       place = to / fmt::format("{}-{}", name, number);  // several say that they are rank 0
     std::vector<File> files;
     try {
-      files.push_back({place.filename().string() + ".pickle", pickle(record_snapshot(file))});
+      files.push_back({place.filename().string() + ".record",
+                       with_sources(read_record(file, true).value(), file)});
     } catch (const SnapshotError& error) {
       print(stderr, "tidemark: what was alive in {} is not known: {}: {}\n", name, file.string(),
             one_line(error.what()));

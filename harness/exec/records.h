@@ -17,7 +17,7 @@ std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
                                         const std::filesystem::path& users);
 
 /// Writes the snapshots and traces of the processes whose records are in `folder` into the folder
-/// `to`, as rankN.pickle or processPID.pickle and .trace.json.gz, each once,
+/// `to`, as rankN.record or processPID.record and .trace.json.gz, each once,
 /// and whole or not at all.
 void write_snapshots(const std::filesystem::path& folder, const std::filesystem::path& to);
 

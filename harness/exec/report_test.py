@@ -83,12 +83,12 @@ for step in range(3):
 """
     result = python(program, "--ranks", 2, "--report", folder).ends(
         0, "alive at the highest peak of active memory", "optimizer state", "*.2, <module> <string>:9", "all parts: tidemark snapshot show")
-    files = "junit.xml memory.json.gz rank0.pickle rank0.trace.json.gz rank1.pickle rank1.trace.json.gz report.html report.json summary.md"
+    files = "junit.xml rank0.record rank0.trace.json.gz rank1.record rank1.trace.json.gz report.html report.json summary.md"
     result.check(" ".join(sorted(file.name for file in folder.iterdir())) == files, "a page, a snapshot and a trace a rank")
     trace = json.loads(gzip.decompress((folder / "rank1.trace.json.gz").read_bytes()))
     names = [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]
     result.check([names.count(name) for name in ("forward", "loss", "backward", "optimizer", "aten::addmm")] == [1, 1, 1, 1, 6], "the last step alone, six linear layers")
-    shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.pickle"), "--format", "json"], capture_output=True, check=True)
+    shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank0.record"), "--format", "json"], capture_output=True, check=True)
     page = (folder / "report.html").read_text(encoding="utf-8")
     result.check("Memory over time" in page and "optimizer state" in page and "rank 1" in page, "the page says it too")
     device, = json.loads(shown.stdout)["devices"]
@@ -207,7 +207,7 @@ for step in range(10):
     optimizer.step()
     optimizer.zero_grad()
 """, "--report", folder).ends(0)
-    file, = folder.glob("*.pickle")
+    file, = folder.glob("*.record")
     shown = subprocess.run([TIDEMARK, "snapshot", "show", str(file)], capture_output=True, text=True, check=True).stdout
     result.check("the same events came again" in shown, shown)
     page = (folder / "report.html").read_text(encoding="utf-8")
@@ -285,7 +285,7 @@ for _ in range(2):
     for way, wanted in ("kept", [rows, rows - shard]), ("columns", 2 * [rows - shard]), ("recomputed", []):
         folder = FOLDER / f"gathered_{way}"
         result = python(program.replace("WAY", way), "--as-rank", 1, "--of", 4, "--report", folder).ends(0, "gathered inputs")
-        shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank1.pickle"), "--format", "json"], capture_output=True, check=True)
+        shown = subprocess.run([TIDEMARK, "snapshot", "show", str(folder / "rank1.record"), "--format", "json"], capture_output=True, check=True)
         device, = json.loads(shown.stdout)["devices"]
         *_, gathered = device["wastes"]
         result.check(gathered["bytes"] == sum(wanted), f"{way}: {gathered}")

@@ -6,8 +6,8 @@
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
-#include "harness/memory/places.h"
 #include "harness/exec/outcome.h"
+#include "harness/memory/places.h"
 #include "harness/record/budget.h"
 #include "harness/record/json.h"
 #include "harness/record/units.h"

@@ -103,7 +103,7 @@ def test_server():
             peaks = [[(one["rank"], one["devices"]) for one in record["ranks"]] for record in records]
             if peaks[0] != peaks[1] or not peaks[0][0][1]:
                 pytest.fail(f"peaks of {what}\n{peaks}")
-            pickles = [next(iter((FOLDER / f"{name}-{served}").glob("*.pickle"))) for served in (False, True)]
+            pickles = [next(iter((FOLDER / f"{name}-{served}").glob("*.record"))) for served in (False, True)]
             compared = subprocess.run([TIDEMARK, "compare", "--events", *pickles], capture_output=True, text=True, check=False)
             if compared.returncode != 0:
                 pytest.fail(f"events of {what}\n{compared.stdout}{compared.stderr}")

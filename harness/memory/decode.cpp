@@ -6,6 +6,8 @@
 #include <unordered_map>
 
 #include "harness/memory/own_lists.h"
+#include "harness/memory/process_record.h"
+#include "harness/memory/record_bytes.h"
 #include "harness/memory/recording.h"
 #include "harness/memory/site.h"
 #include "harness/memory/snapshot.h"
@@ -351,6 +353,7 @@ Snapshot read_snapshot(const fs::path& path) {
   } catch (const std::runtime_error& error) {
     throw SnapshotError(error.what());
   }
+  if (is_record(bytes)) return record_snapshot(path);
   return parse_snapshot(bytes, path.string());
 }
 

@@ -137,6 +137,9 @@ class EventReader {
       case Tag::stream:
         out_.stream_names[bytes(e.stream)] = e.text;
         return;
+      case Tag::source:
+        out_.sources[{std::string(e.text), bytes(e.line)}] = e.value;
+        return;
       case Tag::setting:
         std::erase_if(out_.settings, [&](const auto& one) { return one.first == e.text; });
         out_.settings.emplace_back(e.text, e.value);

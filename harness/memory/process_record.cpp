@@ -33,7 +33,9 @@ std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool e
     throw SnapshotError(path.string() + ": cannot be read: it is not there, or is no file");
   if (out.bytes.size() < kHeader || out.header().magic == 0) return std::nullopt;
   if (out.header().magic != recorder::kMagic)
-    throw SnapshotError(path.string() + ": is not a record of tidemark exec");
+    throw SnapshotError(path.string() + (is_record(out.bytes)
+                                             ? ": was written by another version of tidemark"
+                                             : ": is not a record of tidemark exec"));
   const auto& devices = out.header().moment().devices;
   for (std::size_t i = 0; i < kDevices; ++i)
     for (const std::int64_t figure : std::bit_cast<FiguresOfDevice>(devices[i]))

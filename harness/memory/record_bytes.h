@@ -25,6 +25,9 @@ struct RecordBytes {
   }
 };
 
+/// True for the first bytes of a record, also of another version.
+inline bool is_record(std::string_view begin) { return begin.starts_with("mrecord"); }
+
 /// The header, and with `entries` all that is committed and in the file. None where the file is not
 /// whole yet. Throws SnapshotError if it is not a record.
 std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool entries);

@@ -104,12 +104,13 @@ struct Snapshot : MemoryHistory {
   std::vector<LeftStep> left_steps;                  // likewise
   std::vector<StepBegin> steps;                      // as recorded
   std::map<std::int64_t, std::string> stream_names;  // by handle, where a record has them
+  std::map<std::pair<std::string, std::int64_t>, std::string> sources;  // lines, likewise
   std::vector<std::string> torch;  // folders of PyTorch's Python package that frames show
   std::string failure;             // why the record ends before its process; empty: it does not
 };
 
-/// A pickle or JSON. Blocks must lie in their segments end to end. Throws SnapshotError in one line
-/// that begins with `where`.
+/// A pickle or JSON, or a record. Blocks must lie in their segments end to end. Throws
+/// SnapshotError in one line that begins with `where`.
 Snapshot parse_snapshot(std::string_view bytes, const std::string& where);
 Snapshot read_snapshot(const std::filesystem::path& path);
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "harness/record/units.h"
 #include "harness/record/made.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "harness/memory/parts.h"
-#include "harness/record/file.h"
 #include "harness/record/one_line.h"
 #include "harness/record/units.h"
 #include "reports/snapshot/render.h"
@@ -20,34 +18,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Lines of Python files that nothing has changed since the program ran.
-class Sources {
- public:
-  explicit Sources(const fs::path& snapshot) : ran_(fs::last_write_time(snapshot)) {}
-  std::optional<std::string> line(const std::string& file, std::int64_t number) {
-    const auto [lines, fresh] = files_.try_emplace(file);
-    if (fresh) lines->second = read(file);
-    if (number < 1 || number > std::ssize(lines->second)) return {};
-    return lines->second[static_cast<std::size_t>(number - 1)];
-  }
-
- private:
-  std::vector<std::string> read(const std::string& file) const {
-    constexpr std::size_t kLongest = 160, kMostSource = 16 << 20;  // bytes
-    std::error_code none;
-    std::vector<std::string> out;
-    if (!fs::is_regular_file(file, none) || fs::last_write_time(file, none) > ran_) return out;
-    std::istringstream in(first_bytes(file, kMostSource));
-    for (std::string line; std::getline(in, line);) {
-      line.erase(0, std::min(line.find_first_not_of(" \t"), line.size()));
-      out.push_back(line.substr(0, kLongest));
-    }
-    return out;
-  }
-
-  fs::file_time_type ran_;
-  std::map<std::string, std::vector<std::string>> files_;
-};
+/// The records and snapshots of a folder; what was a record is not read a second time as a
+/// snapshot.
+std::vector<fs::path> histories_in(const fs::path& folder) {
+  std::set<fs::path> out;
+  for (const char* extension : {".record", ".pickle"})
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == extension &&
+          !out.contains(fs::path(entry.path()).replace_extension(".record")))
+        out.insert(entry.path());
+  return {out.begin(), out.end()};
+}
 
 /// The most of each kind, of all processes.
 void keep_most(std::vector<Waste>& all, const std::vector<Waste>& of, const std::string& process) {
@@ -106,18 +87,13 @@ fs::path snapshots_of(const fs::path& report, const std::string& schedule) {
 
 HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
   const fs::path folder = snapshots_of(report, schedule);
-  std::vector<fs::path> files;
   if (!fs::is_directory(folder)) return {};
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".pickle") files.push_back(entry.path());
-  std::ranges::sort(files);
   constexpr std::size_t kMoments = 1 << 18;  // kept of a picture
   HighestPeak out{.schedule = schedule, .folder = folder};
   std::vector<Waste> wastes;
-  for (const auto& file : files) {
+  for (const fs::path& file : histories_in(folder)) {
     try {
       const Snapshot snapshot = read_snapshot(file);
-      Sources sources(file);
       if (!snapshot.failure.empty())
         out.unreadable.push_back(file.stem().string() +
                                  ": its history ends early: " + snapshot.failure);
@@ -132,7 +108,9 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
         if (!picture.events.empty()) {
           picture.where = file.stem();
           for (MemoryPicture::Place& place : picture.places)
-            place.source = sources.line(place.file, place.line);
+            if (const auto known = snapshot.sources.find({place.file, place.line});
+                known != snapshot.sources.end())
+              place.source = known->second;
           if (auto growth = growth_of(picture)) out.growths.push_back(std::move(*growth));
           out.pictures.push_back(thinned(std::move(picture), kMoments));
         }

@@ -17,7 +17,6 @@
 #include "reports/overview.h"
 #include "reports/page_data.h"
 #include "reports/program/answer.h"
-#include "reports/program/memory_file.h"
 #include "reports/program/picture_data.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
@@ -230,20 +229,13 @@ std::vector<File> program_files(const Report& report, const std::vector<HighestP
   std::vector<File> files{{"report.html", program_page(report, peaks, folder, changes)},
                           {"summary.md", markdown(report)},
                           {"junit.xml", junit(report)}};
-  for (const HighestPeak& peak : peaks)
-    if (!peak.folder.empty())
-      files.push_back(
-          {(peak.folder / kMemoryFile).lexically_relative(folder).string(), memory_file(peak)});
   return files;
 }
 
 void rerender_programs(const fs::path& folder, const Report& report, const Changes* changes) {
   std::vector<HighestPeak> peaks;
-  for (const TrialRecord& trial : report.trials) {
-    const fs::path memory = snapshots_of(folder, trial.schedule) / kMemoryFile;
-    peaks.push_back(fs::exists(memory) ? read_memory(memory)  // of version 1.0.0: none
-                                       : highest_peak(folder, trial.schedule));
-  }
+  for (const TrialRecord& trial : report.trials)
+    peaks.push_back(highest_peak(folder, trial.schedule));
   write_files(folder, program_files(report, peaks, folder, changes), "make the folder writable");
 }
 

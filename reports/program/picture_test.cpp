@@ -12,7 +12,6 @@
 #include "harness/record/file.h"
 #include "harness/record/gzip.h"
 #include "harness/record/json.h"
-#include "reports/program/memory_file.h"
 #include "reports/program/page.h"
 #include "reports/program/picture_data.h"
 #include "reports/program/samples.h"
@@ -102,32 +101,17 @@ TEST(Picture, DataKeepToTheirBudget) {
   EXPECT_TRUE(picture_data(report, {HighestPeak()}, "report.html").is_null());
 }
 
-TEST(Memory, ThePageIsWrittenAgainWithoutTheSnapshots) {
+TEST(Memory, ThePageIsWrittenAgainFromTheHistories) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "page_again";
   fs::remove_all(folder);
   write_programs(folder, false);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    const fs::path page = entry.path() / "report.html", memory = entry.path() / kMemoryFile;
+    const fs::path page = entry.path() / "report.html";
     const std::string before = read_bytes(page);
-    for (const auto& file : fs::directory_iterator(entry.path()))
-      if (file.path().extension() == ".pickle") fs::remove(file.path());
     fs::remove(page);
-    const Report report = read_report(entry.path());
-    rerender_programs(entry.path(), report);
+    rerender_programs(entry.path(), read_report(entry.path()));
     EXPECT_EQ(read_bytes(page), before) << entry.path();
-    auto edited = nlohmann::json::parse(*gunzip(read_bytes(memory)));
-    if (!edited["pictures"].empty()) {
-      edited["pictures"][0]["blocks"][0][0] = 1'000'000;
-      std::ofstream(memory) << gzip(edited.dump());
-      EXPECT_THROW(rerender_programs(entry.path(), report), std::runtime_error);
-    }
-    std::ofstream(memory) << gzip(R"({"version": 2, "schedule": "lagging"})");
-    EXPECT_THAT([&] { rerender_programs(entry.path(), report); },
-                testing::ThrowsMessage<std::runtime_error>(testing::AllOf(
-                    testing::StartsWith(memory.string() + ": is not what tidemark has written"),
-                    testing::Not(testing::HasSubstr("\n")))));
-    EXPECT_EQ(read_bytes(page), before) << "nothing is written where the memory is not read";
   }
 }
 

@@ -150,6 +150,7 @@ Json device_json(const DeviceSummary& d) {
            {"pending", Json::array()}};
   for (const Site& one : d.sites) out["sites"].push_back(site_json(one));
   for (const Part& one : d.parts) out["parts"].push_back(part_json(one));
+  for (const Part& one : d.left) out["left"].push_back(part_json(one));
   for (const PhasePeak& one : d.phases)
     out["phases"].push_back(
         {{"step", one.step}, {"name", one.name}, {"peak", holdings_json(one.peak)}});

@@ -43,7 +43,6 @@
 #include "reports/history/history.h"
 #include "reports/html.h"
 #include "reports/numbers/numbers.h"
-#include "reports/program/memory_file.h"
 #include "reports/renderings.h"
 
 namespace tidemark {
@@ -158,10 +157,6 @@ const std::map<std::string, std::function<void(std::string_view)>>& readers() {
        [](std::string_view bytes) { read_history(as_file(bytes, "history.sqlite"), {}); }},
       {"job", read_jobs},
       {"losses", read_losses},
-      {"memory",
-       [](std::string_view bytes) {
-         read_memory(as_file(gzip(std::string(bytes)), "memory.json.gz"));
-       }},
       {"numbers", [](std::string_view bytes) { parse_numbers(bytes, "numbers"); }},
       {"prices",
        [](std::string_view bytes) {

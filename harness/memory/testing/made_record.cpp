@@ -9,20 +9,6 @@ using recorder::Tag;
 
 MadeRecord::MadeRecord() { step(0); }
 
-void MadeRecord::put(std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7U) out_ += static_cast<char>((value & 0x7FU) | 0x80U);
-  out_ += static_cast<char>(value);
-}
-
-void MadeRecord::put_signed(std::int64_t value) {
-  put((static_cast<std::uint64_t>(value) << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
-}
-
-void MadeRecord::put_text(std::string_view text) {
-  put(text.size());
-  out_ += text;
-}
-
 std::uint64_t MadeRecord::string(const std::string& text) {
   if (text.empty()) return 0;
   const auto [known, fresh] = strings_.try_emplace(text, strings_.size() + 1);

@@ -9,6 +9,7 @@
 #include "harness/record/memory_history.h"
 #include "harness/record/memory_kind.h"
 #include "harness/record/words.h"
+#include "harness/virtual/recorder/entries.h"
 #include "harness/virtual/recorder/format.h"
 
 namespace tidemark {
@@ -28,9 +29,9 @@ class MadeRecord {
   std::string bytes() const;
 
  private:
-  void put(std::uint64_t value);
-  void put_signed(std::int64_t value);
-  void put_text(std::string_view text);
+  void put(std::uint64_t value) { recorder::put(out_, value); }
+  void put_signed(std::int64_t value) { recorder::put_signed(out_, value); }
+  void put_text(std::string_view text) { recorder::put_text(out_, text); }
   void tag(recorder::Tag tag) { out_ += static_cast<char>(tag); }
   std::uint64_t string(const std::string& text);
   std::uint64_t frame(const std::string& op);

@@ -126,9 +126,11 @@ def test_run(viz, tmp_path):
     for variant in report["trials"][0]["variants"]:
         for rank in variant["ranks"]:
             what = f"{variant['name']} rank {rank['rank']}"
-            files = list(folder.glob(f"snapshot/fsdp_prefetch/*/r2/shapes/lagging/{variant['name']}_rank{rank['rank']}.pickle"))
+            files = list(folder.glob(f"snapshot/fsdp_prefetch/*/r2/shapes/lagging/{variant['name']}_rank{rank['rank']}.record"))
             assert len(files) == 1, f"{what}: {files}"
-            loaded = pickle.loads(files[0].read_bytes())
+            out = tmp_path / f"{variant['name']}{rank['rank']}.pickle"
+            assert run("snapshot", "convert", files[0], "--to", "pickle", "--out", out).returncode == 0
+            loaded = pickle.loads(out.read_bytes())
             assert "Active Memory Timeline" in viz.trace_plot(loaded), f"{what}: trace_plot"
             assert "segments: " in viz.segsum(loaded) and f"{len(loaded['device_traces'][0])} entries" in viz.trace(loaded), f"{what}: segsum and trace"
             segments, trace = loaded["segments"], loaded["device_traces"][0]
@@ -141,10 +143,10 @@ def test_run(viz, tmp_path):
             for event in reversed(trace):
                 active -= event["size"] * {"alloc": 1, "free_completed": -1}.get(event["action"], 0)
                 highest = max(highest, active)
-            assert highest == max(p["requested"]["peak"] for p in rank["phases"]), f"{what}: the peak of active, {highest}"
+            assert highest == max(p["requested"]["peak"] for step in rank["steps"] for p in step["phases"]), f"{what}: the peak of active, {highest}"
             # Every product's output names it; a storage that is resized in place (unsharding) is no operator's.
             frames = [e["frames"][0]["name"] for e in trace if e["action"] == "alloc" and e["frames"]]
-            assert sum(name.startswith("aten::mm") for name in frames) == 3 * 6, f"{what}: operators {frames}"
+            assert sum(name.startswith("aten::mm") for name in frames) >= 3 * 6, f"{what}: operators {frames}"
             assert all(frames), f"{what}: a frame without a name"
             shown = run("snapshot", "show", files[0])
             assert shown.returncode == 0 and "aten::" in shown.stdout, f"{what}: show {shown.stderr}"

@@ -1,12 +1,30 @@
-// Reader of the parts of a record's entries (format.h): numbers and texts.
+// Parts of a record's entries (format.h), numbers and texts: how they are written and read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace tidemark::recorder {
+
+/// Appends a number, LEB128; with its sign in the lowest bit; a text, its length and its bytes.
+inline void put(std::string& entry, std::uint64_t value) {
+  std::array<char, 10> bytes;
+  std::size_t count = 0;
+  for (; value >= 0x80; value >>= 7U) bytes[count++] = static_cast<char>((value & 0x7FU) | 0x80U);
+  bytes[count++] = static_cast<char>(value);
+  entry.append(bytes.data(), count);
+}
+inline void put_signed(std::string& entry, std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  put(entry, (bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
+}
+inline void put_text(std::string& entry, std::string_view text) {
+  put(entry, text.size());
+  entry += text;
+}
 
 struct CutOff : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -23,7 +23,8 @@ struct Entry {
   std::int64_t time = 0;  // nanoseconds since the record began
   std::array<std::int64_t, 2> addresses{};
   std::size_t addressed = 0;     // how many of them it has
-  std::string_view text, value;  // a string; of a setting name and value; a stream's name
+  std::string_view text, value;  // a string; of a setting name and value; a stream's name;
+                                 // a file and a line of it
   std::uint64_t name = 0, file = 0, line = 0;        // of a label kind and name (`file`)
   std::uint64_t caller = 0, frame = 0;               // of a stack
   std::uint64_t stack = 0, module = 0, node = 0;     // of a node the one that ran then
@@ -72,6 +73,9 @@ class EntryReader {
         return define(begin);
       case Tag::stream:
         e.stream = in_.number(), e.text = in_.view();
+        return define(begin);
+      case Tag::source:
+        e.text = in_.view(), e.line = in_.number(), e.value = in_.view();
         return define(begin);
       case Tag::event:
         return event(begin);

@@ -37,6 +37,7 @@ enum class Tag : std::uint8_t {
   skipped,  // first and last step, how many, events of theirs that are not kept, bytes: in so many
             // bytes from here on is what is left of them
   stream,   // handle, name (text)
+  source,   // file (text), line, its source (text); of a record in a report's folder
 };
 
 /// Steps, and how many events of theirs are not kept.

@@ -19,24 +19,6 @@ thread_local ThreadStart thread_start;
 
 }  // namespace
 
-void put(std::string& entry, std::uint64_t value) {
-  std::array<char, 10> bytes;
-  std::size_t count = 0;
-  for (; value >= 0x80; value >>= 7U) bytes[count++] = static_cast<char>((value & 0x7FU) | 0x80U);
-  bytes[count++] = static_cast<char>(value);
-  entry.append(bytes.data(), count);
-}
-
-void put_signed(std::string& entry, std::int64_t value) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  put(entry, (bits << 1U) ^ (value < 0 ? ~std::uint64_t{0} : 0));
-}
-
-void put_text(std::string& entry, std::string_view text) {
-  put(entry, text.size());
-  entry += text;
-}
-
 std::size_t Names::Hash::operator()(const Key& key) const {
   const auto& [caller, code, instruction, file, lines] = key;
   const std::size_t hash = mixed(mixed(reinterpret_cast<std::uintptr_t>(code), caller),

@@ -11,17 +11,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/virtual/recorder/entries.h"
 #include "harness/virtual/recorder/python_frames.h"
 
 namespace tidemark::recorder {
 
 using Number = std::uint32_t;
-
-/// LEB128, and with the sign in the lowest bit.
-void put(std::string& entry, std::uint64_t value);
-void put_signed(std::string& entry, std::int64_t value);
-/// Its length and its bytes.
-void put_text(std::string& entry, std::string_view text);
 
 /// A frame of Python on a stack.
 struct StackFrame {
