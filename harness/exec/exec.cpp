@@ -17,6 +17,7 @@
 #include "harness/exec/cause.h"
 #include "harness/exec/describe.h"
 #include "harness/exec/findings.h"
+#include "harness/exec/first_line.h"
 #include "harness/exec/job.h"
 #include "harness/exec/options.h"
 #include "harness/exec/program.h"
@@ -27,8 +28,6 @@
 #include "harness/record/units.h"
 #include "harness/record/write.h"
 #include "reports/folder.h"
-#include "reports/history/history.h"
-#include "reports/history/trial_times.h"
 #include "reports/program/alive.h"
 
 namespace tidemark {
@@ -285,34 +284,6 @@ std::optional<MemoryNeed> need_of(const ExecOptions& exec, const fs::path& progr
   const bool by_user = ExecSettings::given().cause.empty();
   if (code == 0 || !exec.room || !by_user || !is_full(processes)) return std::nullopt;
   return run_with_room(exec, program, schedule, took);
-}
-
-/// Key of a program's duration: its words, and the flags that decide how long it takes.
-std::string timed_as(const ExecOptions& exec) {
-  return fmt::format("{} {} {} {} {}: {}", exec.mode, fmt::join(exec.schedules, ","), exec.ranks,
-                     fmt::join(exec.as_ranks, ","), exec.of, fmt::join(exec.program, " "));
-}
-
-/// The history beside the default folder, as that of `tidemark run`.
-fs::path history_file() { return default_folder("").parent_path() / kHistoryFile; }
-
-/// The first line that a user sees: which GPU, that printed losses are none, and how long it took
-/// last time.
-std::string first_line(const ExecOptions& exec, const std::string& host) {
-  const auto took = past_program_time(history_file(), host, timed_as(exec));
-  return "tidemark: virtual " + (exec.gpu.empty() ? "h100-80g" : exec.gpu) +
-         (exec.mode == "math" ? "; the CPU computes the numbers"
-                              : "; --mode math computes losses") +
-         (took ? "; took " + in_minutes(*took) + " last time\n" : "\n");
-}
-
-/// So that the next run of the program says how long it takes. Never harms this one.
-void remember(const ExecOptions& exec, const std::string& host, Ns took) {
-  try {
-    record_program_time(history_file(), host, timed_as(exec), took);
-  } catch (const HistoryError& error) {
-    say("warning: this run is not in the history: " + one_line(error.what()) + "\n");
-  }
 }
 
 /// Runs the program under every schedule, up to one under which it fails, for the terminal alone.
