@@ -22,7 +22,7 @@ STAND_INS = {
 }
 
 
-# holds: README.md, Two commands for the scenarios
+# holds: README.md, The suite
 def test_bare(tmp_path):
     tree, place, log = tmp_path / "tree", tmp_path / "place", tmp_path / "said"
     for folder in (tree / "ci", tmp_path / "bin", place):

@@ -74,13 +74,11 @@ if "RANK" in os.environ:
 """
 # What README.md says to do with a training program, as it stands there; and the whole command, where that is a part of one.
 README = (
-    ("tidemark exec --report DIR -- torchrun --nproc-per-node 2 train.py", ""),
-    ("exec --report DIR -- python3 harness/exec/testing/gpt.py 4", "tidemark {}"),
+    ("tidemark exec --report gpt -- python3 harness/exec/testing/gpt.py 4", ""),
+    ("tidemark exec -- torchrun --nproc-per-node 8 train.py", ""),
     ("--as-rank 0,511 --of 512", "tidemark exec {} -- python3 train.py"),
-    ("tidemark.run", "python3 -c 'import tidemark; assert {}([\"train.py\"]).exit_code == 0'"),
-    ("build/dev/tidemark fit --vary recompute=none,full --vary batch=1..256 --gpu a100-40g,h100-80g --report DIR -- python3 harness/fit/testing/gpt.py "
-     "--batch {batch} --recompute {recompute}", ""),
-    ("tidemark advise -- python3 train.py", ""),
+    ("tidemark fit --vary batch=1..64 --gpu a100-40g,h100-80g -- python3 harness/fit/testing/gpt.py --batch {batch} --recompute full", ""),
+    ("tidemark advise", "{} -- python3 train.py"),
 )
 
 
@@ -92,10 +90,10 @@ def time_readme(inside, work, environment):
     (inside / "torchrun").write_text("#!/bin/sh\nexec python -m torch.distributed.run \"$@\"\n")  # what torch's wheel installs
     (inside / "torchrun").chmod(0o755)
     print("| command | seconds |\n|---|---:|")
-    for number, (text, whole) in enumerate(README):
+    for text, whole in README:
         if text not in readme:
             stop(f"README.md does not have: {text}", 1)
-        line = (whole.replace("{}", text) if whole else text).replace("build/dev/", "").replace("DIR", f"report-{number}")
+        line = whole.replace("{}", text) if whole else text
         begun = time.monotonic()
         run("bash", "-c", line, env=environment, cwd=work)
         print(f"| `{line}` | {time.monotonic() - begun:.0f} |", flush=True)

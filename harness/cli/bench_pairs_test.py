@@ -126,7 +126,7 @@ def test_ranks():
         assert of_run[name]["label"] == row["label"] + "; not timed: no trial with a clock ran"
 
 
-# holds: README.md, What a run prints
+# holds: README.md, The suite
 def test_mistakes_are_a_line():
     for line, code, says in (
             ("bench --ranks 3 --benchmark_filter=tp_", 2, "tp_buffer_reuse: heads=64 does not divide among 3 ranks"),

@@ -25,14 +25,14 @@ def test_it_lists_what_there_is():
     assert scenarios[0]["name"] in tidemark("list").stdout
 
 
-# holds: README.md, Scenarios
-def test_the_readmes_table_is_the_codes():
+# holds: README.md, The suite
+def test_the_documents_table_is_the_codes():
     table = passes("list --markdown").stdout
     assert table.count("\n") > 2
-    assert table in (ROOT / "README.md").read_text()
+    assert table in (ROOT / "docs" / "scenarios.md").read_text()
 
 
-# holds: README.md, What a run prints
+# holds: README.md, The suite
 def test_a_mistake_is_one_line_and_its_code():
     Path("file").write_text("x")
     Path("full").mkdir()

@@ -53,7 +53,7 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
   return json;
 }
 
-// The table of README.md, which a test holds against this.
+// The table of docs/scenarios.md, which a test holds against this.
 void print_markdown(const std::vector<const Scenario*>& chosen) {
   print(stdout,
         "| scenario | what is wasted | baseline | fixed | controls, and what must catch them "

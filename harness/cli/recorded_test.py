@@ -33,7 +33,7 @@ def run(*words, **more):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
 
 
-# holds: README.md, Against real GPUs
+# holds: README.md, How close it is
 def test_replay():
     """Every recording is replayed: the same segments, and every allocation where one segment layout explains it."""
     assert len(RECORDINGS) == 17

@@ -94,7 +94,7 @@ def test_ranks():
     result.check(result.seconds < 60, "the others are not waited for")
 
 
-# holds: README.md, Have a training script?
+# holds: README.md, Your script
 def test_torchrun():
     check_training(Said("--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", free_port(), *TRAINING))
 

@@ -61,7 +61,7 @@ RankRecord measure(const std::function<void(Recorder&)>& body) {
       .ranks.at(0);
 }
 
-// holds: README.md, My own scenario
+// holds: README.md, The suite
 TEST(Null, AnEmptyStepReadsNothing) {
   auto record = measure([](Recorder& recorder) { recorder.phase("empty"); });
   for (Statistic statistic : kStatistics) {

@@ -10,12 +10,8 @@ namespace {
 
 class Toy final : public Program {
  public:
-  Toy(const Trial& trial, const Variant& variant, const ToyFaults& faults)
-      : n_(trial["n"]),
-        keeps_(variant.name == "keep" || (variant.name == "keep_too" && !faults.control_is_right) ||
-               (variant.name == "drop" && faults.fix_does_nothing)),
-        wrong_(variant.name == "drop" && faults.wrong_gradient),
-        leaks_(variant.name == "drop" && faults.leaks) {
+  Toy(const Trial& trial, const Variant& variant)
+      : n_(trial["n"]), keeps_(variant.name == "keep" || variant.name == "keep_too") {
     CategoryScope scope(MemoryKind::parameters);
     w_ = at::ones({n_}, at::TensorOptions().device(at::kCUDA));
   }
@@ -32,26 +28,29 @@ class Toy final : public Program {
     }
     recorder.moment("after forward");
     recorder.phase("backward");
-    at::Tensor gradient = wrong_ ? x * 1.000001 : x.clone();
+    at::Tensor gradient = x.clone();
+    if (faults.wrong_gradient) gradient.mul_(1.000001);  // for tests
     recorder.gradients({{"w", 0, gradient}});
     w_.sub_(gradient, 0.125);
     recorder.loss(loss);
-    if (leaks_) leaked_.push_back(at::empty({n_}, w_.options()));
+    if (faults.leaks) leaked.push_back(at::empty({n_}, w_.options()));  // for tests
   }
 
   std::vector<Shard> parameters() override { return {{"w", 0, w_}}; }
+  void keep(bool keeps) { keeps_ = keeps; }  // for tests
+  ToyFaults faults = {};                     // for tests
+  std::vector<at::Tensor> leaked;            // for tests
 
  private:
   std::int64_t n_;
-  bool keeps_, wrong_, leaks_;
+  bool keeps_;
   at::Tensor w_;
-  std::vector<at::Tensor> leaked_;
 };
 
 // Alive at the peaks, in units of B = block(4n): w, x, scratch and the loss (forward), of which the
 // fix has dropped the scratch when the gradient (backward) appears. The sum's own temporaries stay
 // below for n up to 2^15.
-std::vector<Expectation> forms(const Trial& trial, const Variant& variant, Bytes slack) {
+std::vector<Expectation> forms(const Trial& trial, const Variant& variant) {
   const std::map<std::string, double> values{{"n", static_cast<double>(trial["n"])}};
   const bool keeps = variant.name == "keep";
   std::vector<Expectation> all;
@@ -60,8 +59,6 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, Bytes
       all.push_back({.statistic = statistic,
                      .phase = phase,
                      .formula = {formula, values},
-                     .slack = slack,
-                     .why = slack ? "a test's" : "",
                      .unit = 4 * trial["n"]});
   };
   peak("forward", "3*block(4*n) + 512");
@@ -108,12 +105,17 @@ Scenario toy_scenario(const ToyFaults& faults) {
   scenario.variants = {{"keep", Role::baseline, "keeps the scratch buffer"},
                        {"drop", Role::fixed, "drops it"},
                        {"keep_too", Role::control, "claims to drop it", "memory/"}};
-  scenario.make = [faults](const Trial& trial, const Variant& variant, World&) {
-    return std::make_unique<Toy>(trial, variant, faults);
+  scenario.make = [=](const Trial& trial, const Variant& variant, World&) {
+    auto toy = std::make_unique<Toy>(trial, variant);
+    if (variant.name == "drop") toy->faults = faults;                             // for tests
+    if (variant.name == "drop" && faults.fix_does_nothing) toy->keep(true);       // for tests
+    if (variant.name == "keep_too" && faults.control_is_right) toy->keep(false);  // for tests
+    return toy;
   };
-  scenario.forms = [faults](const Trial& trial, const Variant& variant, int) {
-    return forms(trial, variant, faults.slack);
+  scenario.forms = [](const Trial& trial, const Variant& variant, int) {
+    return forms(trial, variant);
   };
+  if (faults.slack > 0) give_slack(scenario.forms, faults.slack);  // for tests
   scenario.inspect = [](const Trial&, const Variant& variant, const RankRecord& record) {
     return inspect(variant, record);
   };

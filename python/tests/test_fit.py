@@ -8,7 +8,7 @@ import tidemark
 PROGRAM = "import sys, torch\nx = torch.empty(int(sys.argv[1]) << 20, dtype=torch.uint8, device='cuda')\n"
 
 
-# holds: README.md, Does it fit?
+# holds: README.md, Your script
 # holds: harness/fit/README.md, What fits means
 # holds: python/README.md, What fits a GPU
 # holds: reports/fit/
