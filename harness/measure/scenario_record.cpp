@@ -77,6 +77,7 @@ ScenarioRecord::ScenarioRecord(int device, bool all)
       device_(device) {
   if (recorder::stats_of(static_cast<std::size_t>(device)).reserved_bytes[0].current != 0)
     throw std::logic_error("a scenario's record begins when memory is reserved already");
+  file().header().pid = 0;  // the same run has the same record
   begin_step(0);
   recorder::follow(this);
 }
@@ -93,7 +94,10 @@ void ScenarioRecord::on_allocated(std::uint64_t address) {
   label(address, name_of(category_now.load()), "");
 }
 
-std::string ScenarioRecord::stream_name(void* stream) { return platform().stream_name(stream); }
+// Numbers in the order of their use: handles are other addresses in each process.
+recorder::Writer::Stream ScenarioRecord::stream_of(void* stream) {
+  return {stream == nullptr ? 0 : ++streams_, platform().stream_name(stream)};
+}
 
 void ScenarioRecord::step(int number, bool last) {
   settle_now();

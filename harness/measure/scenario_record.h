@@ -32,11 +32,12 @@ class ScenarioRecord : public recorder::Writer {
   std::int64_t now_ns() override;
   Place place_now() override;
   void on_allocated(std::uint64_t address) override;
-  std::string stream_name(void* stream) override;
+  Stream stream_of(void* stream) override;
   void name_workspaces();
   void settle_now() { settle(static_cast<std::size_t>(device_)); }
 
   int device_;
+  std::uint64_t streams_ = 0;  // but for the default one, which is number 0
 };
 
 /// Tells the record that follows of a tensor that an operator has returned: the first one on a

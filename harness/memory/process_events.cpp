@@ -138,7 +138,7 @@ class EventReader {
         out_.stream_names[bytes(e.stream)] = e.text;
         return;
       case Tag::source:
-        out_.sources[{std::string(e.text), bytes(e.line)}] = e.value;
+        out_.sources.push_back({std::string(e.text), bytes(e.line), std::string(e.value)});
         return;
       case Tag::setting:
         std::erase_if(out_.settings, [&](const auto& one) { return one.first == e.text; });

@@ -84,6 +84,13 @@ struct LeftStep {
   ProgramPhase::Moment at;
 };
 
+/// A line of a file that frames name, without the blanks around it.
+struct SourceLine {
+  std::string file;
+  std::int64_t line = 0;
+  std::string text;
+};
+
 /// A recorded step begins on a device after so many events of its trace.
 struct StepBegin {
   std::int64_t device = 0, step = 0;
@@ -104,7 +111,7 @@ struct Snapshot : MemoryHistory {
   std::vector<LeftStep> left_steps;                  // likewise
   std::vector<StepBegin> steps;                      // as recorded
   std::map<std::int64_t, std::string> stream_names;  // by handle, where a record has them
-  std::map<std::pair<std::string, std::int64_t>, std::string> sources;  // lines, likewise
+  std::vector<SourceLine> sources;                   // likewise
   std::vector<std::string> torch;  // folders of PyTorch's Python package that frames show
   std::string failure;             // why the record ends before its process; empty: it does not
 };

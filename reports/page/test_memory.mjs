@@ -31,7 +31,7 @@ export const tests = ({ browser, axe, file, out }) => ({
     assert.equal(await total(page), alive.active);
     const words = await text(page);
     assert.match(words, /The peak is .* of active memory on rank 0, in backward of step 2, when forward train.py:10 \(MmBackward0\)/);
-    assert.match(words, /of 110 MiB of the virtual GPU h100-80g/);
+    assert.match(words, /of 110 MiB that it can have on the virtual GPU h100-80g/);
     assert.equal(await page.locator('#memory .chart svg text', { hasText: 'h100-80g holds 110' }).count(), 1, 'a line at the capacity');
     await whole(page, 'program');
     assert.deepEqual(await accessibility(page, axe), []);

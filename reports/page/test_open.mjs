@@ -19,7 +19,7 @@ const MODULE = 'export const add_local_files = (files, kind) => { window.got = {
 async function served(folder, file) {
   const scripts = mkdtempSync(`${tmpdir()}/open-scripts-`); // beside one another, as in the build
   for (const [name, source] of Object.entries(SOURCES)) copyFileSync(fileURLToPath(new URL(source, import.meta.url)), `${scripts}/${name}`);
-  const server = spawn('python3', ['-I', `${scripts}/tidemark_open.py`, folder, file, '0', 'no'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn('python3', ['-I', `${scripts}/tidemark_open.py`, folder, file, '0', 'no', 'tidemark'], { stdio: ['ignore', 'pipe', 'inherit'] });
   let said = '';
   for await (const part of server.stdout) {
     said += part;

@@ -94,6 +94,8 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
   for (const fs::path& file : histories_in(folder)) {
     try {
       const Snapshot snapshot = read_snapshot(file);
+      std::map<std::pair<std::string, std::int64_t>, std::string> sources;
+      for (const SourceLine& one : snapshot.sources) sources[{one.file, one.line}] = one.text;
       if (!snapshot.failure.empty())
         out.unreadable.push_back(file.stem().string() +
                                  ": its history ends early: " + snapshot.failure);
@@ -108,8 +110,7 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
         if (!picture.events.empty()) {
           picture.where = file.stem();
           for (MemoryPicture::Place& place : picture.places)
-            if (const auto known = snapshot.sources.find({place.file, place.line});
-                known != snapshot.sources.end())
+            if (const auto known = sources.find({place.file, place.line}); known != sources.end())
               place.source = known->second;
           if (auto growth = growth_of(picture)) out.growths.push_back(std::move(*growth));
           out.pictures.push_back(thinned(std::move(picture), kMoments));

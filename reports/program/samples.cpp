@@ -179,8 +179,10 @@ void write_programs(const std::filesystem::path& folder, bool large) {
   write_files(folder / "program", {{"train.py", source}});
   for (Snapshot& rank : ranks)
     for (StackFrame& frame : rank.frames)
-      if (frame.file.ends_with(".py"))
+      if (frame.file.ends_with(".py")) {
         frame.file = std::filesystem::absolute(folder) / "program" / "train.py";
+        rank.sources.push_back({frame.file, frame.line, fmt::format("line_{}(<b>)", frame.line)});
+      }
   write_program(folder / "program", ranks, Bytes{110} << 20);
   write_program(folder / "program_hostile",
                 {training(3, 2, 4, "<img src=x onerror=alert(1)></script>")});

@@ -86,7 +86,7 @@ void Writer::on_event(const AllocatorEntry& entry) {
                     entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
   const Place place = made ? place_now() : Place();
-  name_stream(entry.stream_);
+  const std::uint64_t stream = stream_number(entry.stream_);
   std::string& out = event_;
   out.assign(1, static_cast<char>(Tag::event));
   put(out, static_cast<std::uint64_t>(entry.action_));
@@ -94,7 +94,7 @@ void Writer::on_event(const AllocatorEntry& entry) {
   put_address(out, oom ? last_address_ : at);
   put(out, entry.size_);
   if (oom) put(out, at);
-  put(out, reinterpret_cast<std::uintptr_t>(entry.stream_));
+  put(out, stream);
   put(out, place.stack);
   put(out, place.module);
   put(out, place.node);
@@ -103,13 +103,16 @@ void Writer::on_event(const AllocatorEntry& entry) {
   commit(device);
 }
 
-void Writer::name_stream(void* stream) {
-  if (!streams_.insert(stream).second) return;
-  const std::string name = stream_name(stream);
-  if (name.empty()) return;
+std::uint64_t Writer::stream_number(void* stream) {
+  const auto [known, fresh] =
+      streams_.try_emplace(stream, reinterpret_cast<std::uintptr_t>(stream));
+  if (!fresh) return known->second;
+  const Stream named = stream_of(stream);
+  if (named.name.empty()) return known->second;
   definitions_ += begun(Tag::stream);
-  put(definitions_, reinterpret_cast<std::uintptr_t>(stream));
-  put_text(definitions_, name);
+  put(definitions_, known->second = named.number);
+  put_text(definitions_, named.name);
+  return known->second;
 }
 
 void Writer::forget_labels(std::uint64_t at, std::uint64_t bytes) {

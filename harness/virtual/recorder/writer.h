@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,8 +58,12 @@ class Writer : public Follower {
   virtual Place place_now() = 0;
   /// An allocation was written.
   virtual void on_allocated(std::uint64_t) {}
-  /// Name of a stream, for a record that has them; empty: it has none.
-  virtual std::string stream_name(void*) { return ""; }
+  /// A stream in the record, where it has names of streams; empty: it has its handle alone.
+  struct Stream {
+    std::uint64_t number = 0;
+    std::string name;
+  };
+  virtual Stream stream_of(void*) { return {}; }
 
   void start(std::int64_t begin_ns);
   void on_block(std::size_t device, std::int64_t bytes) override;
@@ -73,7 +76,7 @@ class Writer : public Follower {
   void show_phase();
   void write_phase(Tag tag, const std::string& name);
   void forget_labels(std::uint64_t address, std::uint64_t bytes);
-  void name_stream(void* stream);
+  std::uint64_t stream_number(void* stream);
 
   RecordFile file_;
   std::string definitions_, event_;
@@ -85,7 +88,7 @@ class Writer : public Follower {
   bool failed_ = false;
   const bool bounded_;
   std::vector<std::string> open_;  // phases, the innermost last
-  std::set<void*> streams_;        // that were looked at
+  std::map<void*, std::uint64_t> streams_;
   std::map<std::uint64_t, std::pair<std::string, std::string>> labels_;  // kind, name
 };
 
