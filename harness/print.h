@@ -12,9 +12,15 @@
 
 namespace tidemark {
 
+/// Line by line as far as it can be, so that a long text is there once.
 inline void print_text(std::FILE* to, std::string_view text) {
-  const std::string safe = printable(text);
-  std::fwrite(safe.data(), 1, safe.size(), to);
+  constexpr std::size_t kPart = 1 << 16;
+  while (!text.empty()) {
+    const std::size_t end = text.size() > kPart ? text.find('\n', kPart) : text.npos;
+    const std::string safe = printable(text.substr(0, end == text.npos ? end : end + 1));
+    std::fwrite(safe.data(), 1, safe.size(), to);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
 }
 
 /// As fmt::print, but an output that cannot be written (its reader has ended) is no error: the

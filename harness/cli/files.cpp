@@ -33,12 +33,16 @@ void Output::check() const {
 }
 
 void Output::deliver(const std::string& text, const std::string& summary) const {
+  deliver([&](const Put& put) { put(text); }, summary);
+}
+
+void Output::deliver(const TextMaker& text, const std::string& summary) const {
   if (out.empty()) {
-    print_text(stdout, text);
+    text([](std::string_view part) { print_text(stdout, part); });
   } else {
     check();
     const fs::path path = fs::absolute(out);
-    write_files(path.parent_path(), {{path.filename().string(), text}});
+    write_file(path.parent_path(), path.filename(), text);
     print(stdout, "{}\n{}\n", summary, out);
   }
   if (std::fflush(stdout) != 0)

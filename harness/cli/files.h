@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/record/growing_text.h"
 #include "harness/record/record.h"
 
 namespace tidemark {
@@ -50,6 +51,7 @@ struct Output {
   void check() const;
   /// Prints `text`, or writes it to the file and prints `summary` and the file's name.
   void deliver(const std::string& text, const std::string& summary) const;
+  void deliver(const TextMaker& text, const std::string& summary) const;
 };
 
 }  // namespace tidemark

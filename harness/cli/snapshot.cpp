@@ -52,10 +52,13 @@ int convert(const SnapshotArguments& a) {
     throw std::runtime_error("--to pickle needs --out FILE: a pickle is binary");
   const Snapshot snapshot = read(a.file);
   try {
-    a.output.deliver(a.to == "json"     ? snapshot_json(snapshot)
-                     : a.to == "pickle" ? pickle(snapshot, a.protocol)
-                                        : perfetto(snapshot),
-                     fmt::format("{} as {}", a.file, a.to));
+    a.output.deliver(
+        [&](const Put& put) {
+          if (a.to == "json") return write_json(snapshot, put);
+          if (a.to == "pickle") return write_pickle(snapshot, put, a.protocol);
+          write_perfetto(snapshot, put);
+        },
+        fmt::format("{} as {}", a.file, a.to));
   } catch (const SnapshotError& error) {
     throw SnapshotError(a.file + ": " + error.what());
   }

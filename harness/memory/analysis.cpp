@@ -62,6 +62,7 @@ class Analysis {
     out_.events = trace_->size();
     for (const Segment& segment : s_.segments)
       if (static_cast<std::size_t>(segment.device) == out_.device) add(segment);
+    std::ranges::stable_sort(at_end_, {}, &MemoryBlock::address);
     find_peak();
     replay();
     pending();
@@ -95,7 +96,7 @@ class Analysis {
       } else {
         f.pending += b.size;
       }
-      at_end_[b.address] = &b;
+      at_end_.push_back(&b);
     }
     (free == segment.total_size ? f.free_segments : f.free_in_used) += free;
     if (free == segment.total_size && !segment.blocks.empty()) --f.fragments;
@@ -133,8 +134,8 @@ class Analysis {
         continue;
       live_[e.address] = {0, e.size};
     }
-    for (const auto& [address, block] : at_end_)
-      if (!seen.contains(address)) live_[address] = {block->stack, block->requested};
+    for (const MemoryBlock* block : at_end_)
+      if (!seen.contains(block->address)) live_[block->address] = {block->stack, block->requested};
   }
 
   std::string site(const Live& live) const {
@@ -221,10 +222,10 @@ class Analysis {
   void pending() {
     const Ns now = trace_->empty() ? 0 : trace_->back().time;
     std::map<std::int64_t, PendingFree> all;
-    for (const auto& [address, block] : at_end_)
+    for (const MemoryBlock* block : at_end_)
       if (block->state == BlockState::pending_free)
-        all[address] = {site_of(s_, block->stack), address, block->requested, stream_at(address),
-                        -1};
+        all[block->address] = {site_of(s_, block->stack), block->address, block->requested,
+                               stream_at(block->address), -1};
     for (const auto& [address, time] : requested_) {
       const auto live = live_.find(address);
       if (live != live_.end() && !all.contains(address))
@@ -243,7 +244,7 @@ class Analysis {
   DeviceSummary out_;
   std::size_t oom_event_ = 0;  // the last one
   LabelOf labels_;
-  std::map<std::int64_t, const MemoryBlock*> at_end_;
+  std::vector<const MemoryBlock*> at_end_;  // by address
   std::map<std::int64_t, std::int64_t> stream_of_;
   std::map<std::int64_t, Live> live_;
   std::map<std::int64_t, std::int64_t> requested_;

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "harness/memory/own_lists.h"
 #include "harness/memory/process_record.h"
@@ -27,12 +30,28 @@ using Type = Tree::Type;
 constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
 constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocation or segment
 
-/// The tree, read as what a snapshot says. Messages name the place.
-class Decoder {
- public:
-  explicit Decoder(const Tree& tree) : tree_(tree) { modules_[""]; }
+/// Stacks by what they are: those of a snapshot are the only copy.
+struct ByFrames {
+  const std::vector<std::vector<std::uint32_t>>* all;
+  std::size_t operator()(std::uint32_t stack) const {
+    const auto& frames = (*all)[stack];
+    return std::hash<std::string_view>()(
+        {reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof frames[0]});
+  }
+  bool operator()(std::uint32_t a, std::uint32_t b) const { return (*all)[a] == (*all)[b]; }
+};
 
-  Snapshot run() {
+/// What a snapshot says, of a tree: events while it grows, all else once it is whole. Messages name
+/// the place.
+class Decoder : public EventTaker {
+ public:
+  Decoder() {
+    modules_[""];
+    stacks_.insert(0);
+  }
+
+  Snapshot run(std::string_view file, bool json) {
+    (json ? tree_of_json : unpickle)(file, tree_, *this);
     const Id root = tree_.root;
     if (tree_[root].type == Type::list) {  // torch.cuda.memory_snapshot(): segments alone
       segments(root);
@@ -41,7 +60,7 @@ class Decoder {
       const auto segment_list = find(root, "segments");
       if (!segment_list) fail("has no 'segments'");
       segments(*segment_list);
-      if (const auto traces = find(root, "device_traces")) devices(*traces);
+      if (const auto traces = find(root, kTraces)) devices(*traces);
       if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
       out_.labelled = find(root, "tidemark_labels").has_value();
       own_lists(out_, [&](const char* key, auto& list, const char* what, auto cells) {
@@ -59,7 +78,57 @@ class Decoder {
     return std::move(out_);
   }
 
+  bool take(Id list, std::size_t place, std::span<const Id> items) override {
+    if (tree_[list].size > 0) return false;  // some of its items were not for here
+    const auto [known, fresh] = trace_of_.try_emplace(list, taken_.size());
+    if (fresh) taken_.emplace_back();
+    Taken& trace = taken_[known->second];
+    places_.assign({{kTraces.data(), place}, {"", {}}});
+    for (const Id id : items) {
+      places_.back().item = trace.items++;
+      if (tree_[id].type == Type::event) {  // it is in a trace already
+        if (const std::int64_t earlier = tree_[id].integer; earlier >= 0)
+          trace.add(AllocatorEvent(event_at(earlier)));
+        continue;
+      }
+      need(id, Type::dictionary);
+      const auto event = event_of(id);
+      if (event) trace.add(*event);
+      tree_.become(
+          id, Type::event,
+          event ? static_cast<std::int64_t>(known->second << kIndexBits | (trace.size() - 1)) : -1);
+      tree_.release(id);
+    }
+    places_.clear();
+    return true;
+  }
+
  private:
+  static constexpr unsigned kIndexBits = 32;  // of an event's place in its trace
+  /// The events of a list.
+  struct Taken {
+    static constexpr std::size_t kPart = 1 << 14;
+    std::deque<std::vector<AllocatorEvent>> parts;  // all but the last have kPart
+    std::size_t items = 0;                          // with those that are no events
+    std::optional<std::size_t> moved_to;            // the device
+
+    std::size_t size() const {
+      return parts.empty() ? 0 : (parts.size() - 1) * kPart + parts.back().size();
+    }
+    const AllocatorEvent& at(std::size_t i) const { return parts[i / kPart][i % kPart]; }
+    void add(const AllocatorEvent& event) {
+      if (parts.empty() || parts.back().size() == kPart) {
+        parts.emplace_back();
+        if (parts.size() > 1) parts.back().reserve(kPart);  // most traces are short
+      }
+      parts.back().push_back(event);
+    }
+  };
+  const AllocatorEvent& event_at(std::int64_t place) const {
+    const auto at = static_cast<std::uint64_t>(place);
+    return taken_[at >> kIndexBits].at(at & UINT32_MAX);
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     std::string place;
     for (const auto& [name, item] : places_)
@@ -109,32 +178,32 @@ class Decoder {
   }
 
   std::uint32_t frame(Id id) {
-    if (const auto known = frame_of_.find(id); known != frame_of_.end()) return known->second;
+    if (tree_[id].type == Type::frame) return static_cast<std::uint32_t>(tree_[id].integer);
     need(id, Type::dictionary);
     StackFrame one{text(id, "name", ""), text(id, "filename", ""), integer(id, "line", 0)};
     const auto [at, fresh] = frames_.emplace(std::tuple(one.function, one.file, one.line),
                                              static_cast<std::uint32_t>(out_.frames.size()));
     if (fresh) add_frame(out_, std::move(one));
-    return frame_of_[id] = at->second;
+    tree_.become(id, Type::frame, at->second);
+    return at->second;
   }
 
   /// Equal stacks are one, whether the file shares them or not.
   std::uint32_t stack(Id dictionary) {
-    const auto frame_list = find(dictionary, "frames");
-    if (!frame_list || tree_[*frame_list].type == Type::none) return 0;
-    if (const auto known = stack_of_.find(*frame_list); known != stack_of_.end())
-      return known->second;
-    need(*frame_list, Type::list);
-    const auto items = tree_.items(*frame_list);
+    const auto list = find(dictionary, "frames");
+    if (!list || tree_[*list].type == Type::none) return 0;
+    if (tree_[*list].type == Type::stack) return static_cast<std::uint32_t>(tree_[*list].integer);
+    need(*list, Type::list);
+    const auto items = tree_.items(*list);
     if (items.size() > recorder::kFrames) fail(fmt::format("a stack of {} frames", items.size()));
     std::vector<std::uint32_t> frames;
     frames.reserve(items.size());
     for (Id id : items) frames.push_back(frame(id));
-    if (frames.empty()) return 0;
-    const auto [at, fresh] =
-        stacks_.emplace(frames, static_cast<std::uint32_t>(out_.stacks.size()));
-    if (fresh) out_.stacks.push_back(std::move(frames));
-    return stack_of_[*frame_list] = at->second;
+    out_.stacks.push_back(std::move(frames));
+    const auto [known, fresh] = stacks_.insert(static_cast<std::uint32_t>(out_.stacks.size() - 1));
+    if (!fresh) out_.stacks.pop_back();
+    tree_.become(*list, Type::stack, *known);
+    return *known;
   }
 
   BlockState state(Id block) const {
@@ -158,6 +227,7 @@ class Decoder {
   void blocks(Id list, Segment& segment) {
     need(list, Type::list);
     std::int64_t at = segment.address;
+    segment.blocks.reserve(tree_.items(list).size());
     each(list, ".blocks", Type::dictionary, [&](Id id) {
       MemoryBlock block;
       block.size = integer(id, "size", std::nullopt);
@@ -208,33 +278,51 @@ class Decoder {
   }
 
   void devices(Id list) {
-    each(list, "device_traces", Type::list, [&](Id events) {
+    each(list, kTraces.data(), Type::list, [&](Id events) {
       auto& trace = out_.traces.emplace_back();
-      trace.reserve(tree_.items(events).size());
+      if (const auto taken = trace_of_.find(events); taken != trace_of_.end())
+        move(taken_[taken->second], out_.traces.size() - 1);
+      trace.reserve(trace.size() + tree_.items(events).size());
       each(events, "", Type::dictionary, [&](Id id) {
-        const auto what = action_named(text(id, "action", ""));
-        if (!what)
-          return;  // later PyTorch knows more actions (workspace_snapshot); they move no memory
-        AllocatorEvent event;
-        event.action = *what;
-        event.size = integer(id, "size", 0);
-        if (*what == AllocatorAction::oom) {
-          event.address = integer(id, "device_free", 0);
-        } else {
-          event.address = integer(
-              id, "addr",
-              *what == AllocatorAction::snapshot ? std::optional<std::int64_t>(0) : std::nullopt);
-        }
-        event.stream = integer(id, "stream", 0);
-        event.time = ns_of(integer(id, "time_us", 0));
-        event.stack = stack(id);
-        event.module = modules_[text(id, "user_metadata", "")];
-        // Anything may have been asked for where it was refused.
-        if (event.size < 0 || (event.size > kHuge && *what != AllocatorAction::oom))
-          fail(fmt::format("a size of {} bytes", event.size));
-        trace.push_back(event);
+        if (const auto event = event_of(id)) trace.push_back(*event);
       });
     });
+  }
+  /// A list may stand at several places.
+  void move(Taken& taken, std::size_t device) {
+    auto& trace = out_.traces[device];
+    if (taken.moved_to) {
+      trace = out_.traces[*taken.moved_to];
+      return;
+    }
+    trace.reserve(taken.size());
+    for (; !taken.parts.empty(); taken.parts.pop_front())
+      trace.insert(trace.end(), taken.parts.front().begin(), taken.parts.front().end());
+    taken.moved_to = device;
+  }
+
+  /// None for actions that later PyTorch knows (workspace_snapshot): they move no memory.
+  std::optional<AllocatorEvent> event_of(Id id) {
+    const auto what = action_named(text(id, "action", ""));
+    if (!what) return std::nullopt;
+    AllocatorEvent event;
+    event.action = *what;
+    event.size = integer(id, "size", 0);
+    if (*what == AllocatorAction::oom) {
+      event.address = integer(id, "device_free", 0);
+    } else {
+      event.address = integer(
+          id, "addr",
+          *what == AllocatorAction::snapshot ? std::optional<std::int64_t>(0) : std::nullopt);
+    }
+    event.stream = integer(id, "stream", 0);
+    event.time = ns_of(integer(id, "time_us", 0));
+    event.stack = stack(id);
+    event.module = modules_[text(id, "user_metadata", "")];
+    // Anything may have been asked for where it was refused.
+    if (event.size < 0 || (event.size > kHuge && *what != AllocatorAction::oom))
+      fail(fmt::format("a size of {} bytes", event.size));
+    return event;
   }
 
   void cell(Id id, std::int64_t& value, bool& right) const {
@@ -308,7 +396,9 @@ class Decoder {
     return any ? "[" + out + "]" : "";
   }
 
-  const Tree& tree_;
+  Tree tree_;
+  std::deque<Taken> taken_;
+  std::unordered_map<Id, std::size_t> trace_of_;  // of lists, in taken_
   Snapshot out_;
   /// A list and the item that is read. Put into words only where it is wrong.
   struct Place {
@@ -316,9 +406,9 @@ class Decoder {
     std::optional<std::size_t> item;
   };
   std::vector<Place> places_;  // from the outermost
-  std::unordered_map<Id, std::uint32_t> frame_of_, stack_of_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> frames_;
-  std::map<std::vector<std::uint32_t>, std::uint32_t> stacks_;
+  std::unordered_set<std::uint32_t, ByFrames, ByFrames> stacks_{8, ByFrames{&out_.stacks},
+                                                                ByFrames{&out_.stacks}};
   StringTable modules_;
 };
 
@@ -339,8 +429,7 @@ Snapshot parse_snapshot(std::string_view bytes, const std::string& where) {
     const bool json =
         first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
     if (json && is_recording(bytes)) return recording(bytes);
-    const Tree tree = json ? tree_of_json(bytes) : unpickle(bytes);
-    return Decoder(tree).run();
+    return Decoder().run(bytes, json);
   } catch (const SnapshotError& error) {
     throw SnapshotError(where + ": " + error.what());
   }

@@ -16,13 +16,13 @@ constexpr std::size_t kBatch = 1000;  // as Python's own pickle; viewers fail on
 
 class Pickler {
  public:
-  explicit Pickler(int protocol) : protocol_(protocol) {
+  Pickler(const Put& put, int protocol) : protocol_(protocol), out_(put) {
     byte(0x80), byte(static_cast<unsigned>(protocol));
   }
 
-  std::string take() {
+  void finish() {
     byte('.');
-    return std::move(out_);
+    out_.finish();
   }
 
   void text(const std::string& value) {
@@ -114,7 +114,7 @@ class Pickler {
   }
 
   int protocol_;
-  std::string out_;
+  GrowingText out_;
   std::uint32_t memo_ = 0;
   std::unordered_map<std::string, std::uint32_t> texts_;
   std::unordered_map<std::uint32_t, std::uint32_t> stacks_, frames_;
@@ -123,55 +123,69 @@ class Pickler {
 /// Compact, but with a line for each item of a list outside of stacks.
 class JsonText {
  public:
-  std::string take() { return std::move(out_) + '\n'; }
+  explicit JsonText(const Put& put) : out_(put) {}
 
-  void text(const std::string& value) { out_ += json_quoted(value); }
-  void integer(std::int64_t value) { out_ += fmt::format("{}", value); }
+  void finish() {
+    add("\n");
+    out_.finish();
+  }
+
+  void text(const std::string& value) { add(json_quoted(value)); }
+  void integer(std::int64_t value) { add(fmt::format("{}", value)); }
   void address(std::int64_t value) { integer(value); }
-  void boolean(bool value) { out_ += value ? "true" : "false"; }
+  void boolean(bool value) { add(value ? "true" : "false"); }
   void pair(const std::array<std::int64_t, 2>& pair) {
-    out_ += fmt::format("[{},{}]", pair[0], pair[1]);
+    add(fmt::format("[{},{}]", pair[0], pair[1]));
   }
   void list(const auto& items, auto each) {
-    out_ += '[';
+    add("[");
     const char* comma = "";
     for (const auto& item : items) {
-      out_ += comma;
-      if (!in_stack_) out_ += '\n';
+      add(comma);
+      if (!in_stack_) add("\n");
       each(item);
       comma = ",";
-      limit_text(out_);
+      limit_text(out_.size());
     }
-    out_ += ']';
+    add("]");
   }
-  void begin_dictionary() { out_ += '{', comma_ = ""; }
-  void end_dictionary() { out_ += '}', comma_ = ","; }
+  void begin_dictionary() { add("{"), comma_ = ""; }
+  void end_dictionary() { add("}"), comma_ = ","; }
   void key(const std::string& name) {
-    out_ += comma_;
+    add(comma_);
     text(name);
-    out_ += ':';
+    add(":");
     comma_ = ",";
   }
   /// Stacks are written out wherever they are used, as the format wants it.
-  void stack(std::uint32_t stack, auto write) {
-    const auto [known, fresh] = stacks_.try_emplace(stack);
-    const std::size_t begin = out_.size();
-    if (!fresh) {
-      out_ += known->second;
-      return;
-    }
+  void stack(std::uint32_t, auto write) {
     in_stack_ = true;
     write();
     in_stack_ = false;
-    known->second = out_.substr(begin);
   }
-  void frame(std::uint32_t, auto write) { write(); }
+  void frame(std::uint32_t frame, auto write) {
+    const auto [known, fresh] = frames_.try_emplace(frame);
+    if (fresh) {
+      frame_ = &known->second;
+      write();
+      frame_ = nullptr;
+    }
+    add(known->second);
+  }
 
  private:
-  std::string out_;
+  void add(std::string_view text) {
+    if (frame_ != nullptr)
+      *frame_ += text;
+    else
+      out_ += text;
+  }
+
+  GrowingText out_;
   const char* comma_ = "";  // before the next key
   bool in_stack_ = false;
-  std::unordered_map<std::uint32_t, std::string> stacks_;
+  std::string* frame_ = nullptr;  // that is written for the first time
+  std::unordered_map<std::uint32_t, std::string> frames_;
 };
 
 /// A snapshot in the order of PyTorch's own files. `Out`: Pickler or JsonText.
@@ -180,7 +194,7 @@ class Writer {
  public:
   Writer(const Snapshot& snapshot, Out out) : s_(snapshot), out_(std::move(out)) {}
 
-  std::string run() {
+  void run() {
     out_.begin_dictionary();
     out_.key("segments");
     out_.list(s_.segments, [&](const Segment& segment) { write(segment); });
@@ -196,7 +210,7 @@ class Writer {
     out_.list(std::vector<int>(), [](int) {});
     if (s_.labelled) write_own_lists();
     out_.end_dictionary();
-    return out_.take();
+    out_.finish();
   }
 
  private:
@@ -291,12 +305,20 @@ class Writer {
 
 }  // namespace
 
-std::string pickle(const Snapshot& snapshot, int protocol) {
+void write_pickle(const Snapshot& snapshot, const Put& put, int protocol) {
   if (protocol < 2 || protocol > 4)
     throw SnapshotError(fmt::format("--protocol {}: is not one of 2, 3, 4", protocol));
-  return Writer(snapshot, Pickler(protocol)).run();
+  Writer(snapshot, Pickler(put, protocol)).run();
 }
 
-std::string snapshot_json(const Snapshot& snapshot) { return Writer(snapshot, JsonText()).run(); }
+std::string pickle(const Snapshot& snapshot, int protocol) {
+  return whole([&](const Put& put) { write_pickle(snapshot, put, protocol); });
+}
+
+void write_json(const Snapshot& snapshot, const Put& put) { Writer(snapshot, JsonText(put)).run(); }
+
+std::string snapshot_json(const Snapshot& snapshot) {
+  return whole([&](const Put& put) { write_json(snapshot, put); });
+}
 
 }  // namespace tidemark

@@ -12,18 +12,21 @@ namespace {
 
 class Perfetto {
  public:
-  explicit Perfetto(const Snapshot& snapshot) : s_(snapshot) {}
+  Perfetto(const Snapshot& snapshot, const Put& put) : s_(snapshot), out_(put) {}
 
-  std::string run() {
+  void run() {
+    out_ += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
     for (const DeviceSummary& d : analyse(s_)) device(d);
-    return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" + out_ + "\n]}\n";
+    out_ += "\n]}\n";
+    out_.finish();
   }
 
  private:
   void add(const std::string& event) {
-    out_ += out_.empty() ? "\n" : ",\n";
+    out_ += comma_;
     out_ += event;
-    limit_text(out_);
+    comma_ = ",\n";
+    limit_text(out_.size());
   }
 
   void counters(std::size_t pid, std::int64_t time, const Holdings& h) {
@@ -73,11 +76,16 @@ class Perfetto {
   }
 
   const Snapshot& s_;
-  std::string out_;
+  GrowingText out_;
+  const char* comma_ = "\n";  // before the next event
 };
 
 }  // namespace
 
-std::string perfetto(const Snapshot& snapshot) { return Perfetto(snapshot).run(); }
+void write_perfetto(const Snapshot& snapshot, const Put& put) { Perfetto(snapshot, put).run(); }
+
+std::string perfetto(const Snapshot& snapshot) {
+  return whole([&](const Put& put) { write_perfetto(snapshot, put); });
+}
 
 }  // namespace tidemark

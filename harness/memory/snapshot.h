@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/memory/error.h"
+#include "harness/record/growing_text.h"
 #include "harness/record/rank.h"
 
 namespace tidemark {
@@ -123,10 +124,14 @@ Snapshot read_snapshot(const std::filesystem::path& path);
 
 /// The snapshot as a pickle that PyTorch's own readers and viewers load: protocol 2, 3 or 4, lists
 /// in batches of at most 1,000, addresses as LONG1.
-std::string pickle(const Snapshot& snapshot, int protocol = 4);
-std::string snapshot_json(const Snapshot& snapshot);
+void write_pickle(const Snapshot& snapshot, const Put& put, int protocol = 4);
+void write_json(const Snapshot& snapshot, const Put& put);
 /// Chrome's trace format, which Perfetto opens: allocated, active and reserved as counters, every
 /// allocation as a slice of its size with its site.
+void write_perfetto(const Snapshot& snapshot, const Put& put);
+/// The same as one text.
+std::string pickle(const Snapshot& snapshot, int protocol = 4);
+std::string snapshot_json(const Snapshot& snapshot);
 std::string perfetto(const Snapshot& snapshot);
 
 }  // namespace tidemark

@@ -1,31 +1,52 @@
 #include "harness/memory/tree.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tidemark {
 
 const char* name_of(Tree::Type type) {
-  constexpr const char* kNames[] = {"None", "a boolean", "an integer",   "a float",
-                                    "text", "a list",    "a dictionary", "a mark"};
+  constexpr const char* kNames[] = {"None",   "a boolean",    "an integer", "a float", "text",
+                                    "a list", "a dictionary", "a frame",    "a stack", "an event"};
   return kNames[static_cast<std::size_t>(type)];
 }
 
 Tree::Id Tree::add(Type type) {
-  if (values_.size() >= kValues) throw SnapshotError("holds more than 150,000,000 values");
-  values_.emplace_back();
-  values_.back().type = type;
-  return static_cast<Id>(values_.size() - 1);
+  Id id = unused_;
+  if (id != kNone) {
+    unused_ = static_cast<Id>(values_[id].integer);
+    values_[id] = {};
+  } else {
+    if (values_.size() >= kValues) throw SnapshotError("holds more than 150,000,000 values");
+    values_.emplace_back();
+    id = static_cast<Id>(values_.size() - 1);
+  }
+  values_[id].type = type;
+  return id;
+}
+
+Tree::Id Tree::none() {
+  if (none_ == kNone) share(none_ = add(Type::none));
+  return none_;
 }
 
 Tree::Id Tree::integer(std::int64_t value, Type type) {
-  Id* const small =
-      type == Type::integer && value >= 0 && value < static_cast<std::int64_t>(small_.size())
-          ? &small_[static_cast<std::size_t>(value)]
-          : nullptr;
-  if (small != nullptr && *small != 0) return *small;
+  Id* known = nullptr;
+  if (type == Type::boolean)
+    known = value != 0 ? &true_ : &false_;
+  else if (value >= 0 && value < static_cast<std::int64_t>(small_.size()))
+    known = &small_[static_cast<std::size_t>(value)];
+  if (known != nullptr && *known != kNone) return *known;
+  Id* const recent = &recent_[static_cast<std::uint64_t>(value) * 0x9e3779b97f4a7c15U >> 54U];
+  if (known == nullptr && *recent != kNone && values_[*recent].type == Type::integer &&
+      values_[*recent].integer == value) {
+    share(*recent);
+    return *recent;
+  }
   const Id id = add(type);
   values_[id].integer = value;
-  if (small != nullptr) *small = id;
+  if (known == nullptr) *recent = id;
+  if (known != nullptr) share(*known = id);
   return id;
 }
 
@@ -43,6 +64,12 @@ Tree::Id Tree::text(std::string_view value) {
   return id;
 }
 
+Tree::Id Tree::own_text(std::string&& value) {
+  const auto [known, fresh] = texts_.try_emplace(std::move(value), kNone);
+  if (fresh) share(known->second = text(known->first));
+  return known->second;
+}
+
 Tree::Id Tree::container(Type type) {
   if (++containers_ > kContainers) throw SnapshotError("holds more than 30,000,000 lists");
   const Id id = add(type);
@@ -53,6 +80,11 @@ Tree::Id Tree::container(Type type) {
 /// Room for so many items; their number stands before the first.
 Tree::Id* Tree::room(std::size_t items) {
   constexpr std::size_t kRoom = 1 << 14;
+  if (items < kReused && left_rooms_[items] != nullptr) {
+    Id* const at = left_rooms_[items];
+    std::memcpy(&left_rooms_[items], static_cast<const void*>(at), sizeof(Id*));
+    return at;
+  }
   if (items >= left_) {
     const bool own = items >= kRoom / 4;  // and the rest of the last one is still there for others
     rooms_.push_back(std::make_unique_for_overwrite<Id[]>(own ? items + 1 : kRoom));
@@ -68,20 +100,48 @@ Tree::Id* Tree::room(std::size_t items) {
   return at;
 }
 
+void Tree::leave_room(Id* items) {
+  if (items == nullptr || items[-1] >= kReused || items[-1] * sizeof(Id) < sizeof(Id*)) return;
+  std::memcpy(static_cast<void*>(items), &left_rooms_[items[-1]], sizeof(Id*));
+  left_rooms_[items[-1]] = items;
+}
+
 void Tree::append(Id container, std::span<const Id> values) {
   Value& list = values_[container];
   const std::size_t size = list.size + values.size();
   const std::size_t there = list.items == nullptr ? 0 : list.items[-1];
   if (values.empty()) return;
   if (size > there) {  // most are filled at once
-    Id* const items = room(there == 0 ? size : std::max(size, 2 * there));
+    Id* const items = room(there == 0 ? std::max<std::size_t>(size, 2) : std::max(size, 2 * there));
     std::copy_n(list.items, list.size, items);
+    leave_room(list.items);
     list.items = items;
   }
   std::ranges::copy(values, list.items + list.size);
   list.size = static_cast<std::uint32_t>(size);
 }
 
-std::string_view Tree::keep(std::string text) { return kept_.emplace_back(std::move(text)); }
+void Tree::become(Id id, Type type, std::int64_t number) {
+  Value& value = values_[id];
+  release_items(value, 0);
+  value.type = type, value.size = 0, value.integer = number;
+}
+
+void Tree::release(Id id, int depth) {
+  Value& value = values_[id];
+  if (value.shared) return;
+  release_items(value, depth);
+  value = {};
+  value.integer = unused_;
+  unused_ = id;
+}
+
+void Tree::release_items(Value& value, int depth) {
+  constexpr int kDepth = 4;  // of an event: a stack, a frame, its texts. Others stay
+  if (value.type != Type::list && value.type != Type::dictionary) return;
+  --containers_;
+  for (std::size_t i = 0; depth < kDepth && i < value.size; ++i) release(value.items[i], depth + 1);
+  leave_room(value.items);
+}
 
 }  // namespace tidemark

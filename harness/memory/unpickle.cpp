@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 
 #include "harness/record/budget.h"
@@ -28,11 +29,12 @@ constexpr Forbidden kForbidden[] = {
 
 class Machine {
  public:
-  explicit Machine(std::string_view bytes) : bytes_(bytes) {}
+  Machine(std::string_view bytes, Tree& tree, EventTaker& taker)
+      : bytes_(bytes), tree_(tree), taker_(taker) {}
 
   std::string place() const { return fmt::format("byte {}", start_); }
 
-  Tree run() {
+  void run() {
     const ReadingAt at(*this);
     if (bytes_.size() < 2 || byte() != 0x80)
       throw SnapshotError("is neither a pickle of protocol 2 or later nor JSON");
@@ -46,7 +48,6 @@ class Machine {
     }
     tree_.root = pop();
     if (!stack_.empty() || !marks_.empty()) fail("ends with values left over");
-    return std::move(tree_);
   }
 
  private:
@@ -113,7 +114,20 @@ class Machine {
     const Id container = stack_.back();
     if (tree_[container].type != type)
       fail(fmt::format("adds to {}, not to {}", name_of(tree_[container].type), name_of(type)));
+    if (type == Type::list)
+      if (const auto place = place_among_traces(); place && taker_.take(container, *place, values))
+        return;
     tree_.append(container, values);
+  }
+  /// The place of the list on top, where it stands behind the list kTraces, alone or with others
+  /// that wait for it.
+  std::optional<std::size_t> place_among_traces() const {
+    const std::size_t top = stack_.size() - 1;
+    for (const std::size_t of : {top - 1, marks_.empty() ? 0 : marks_.back() - 1})
+      if (of > 0 && of < top && tree_[stack_[of]].type == Type::list &&
+          tree_[stack_[of - 1]].type == Type::text && tree_.text_of(stack_[of - 1]) == kTraces)
+        return tree_[stack_[of]].size + (top - of - 1);
+    return std::nullopt;
   }
   void tuple(const std::vector<Id>& values) {
     push(tree_.list());
@@ -122,6 +136,7 @@ class Machine {
 
   void put(std::uint32_t at) {
     need_value("remembers a value where none is");
+    tree_.share(stack_.back());
     if (at > memo_.size()) {
       later_[at] = stack_.back();
     } else if (at < memo_.size()) {
@@ -259,7 +274,8 @@ class Machine {
 
   std::string_view bytes_;
   std::size_t at_ = 0, start_ = 0;
-  Tree tree_;
+  Tree& tree_;
+  EventTaker& taker_;
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;
   std::deque<Id> memo_;                          // by their numbers from 0 on
@@ -268,6 +284,8 @@ class Machine {
 
 }  // namespace
 
-Tree unpickle(std::string_view bytes) { return Machine(bytes).run(); }
+void unpickle(std::string_view bytes, Tree& tree, EventTaker& taker) {
+  Machine(bytes, tree, taker).run();
+}
 
 }  // namespace tidemark

@@ -2,6 +2,8 @@
 // calls and builds nothing.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,9 +11,21 @@
 
 namespace tidemark {
 
+inline constexpr std::string_view kTraces = "device_traces";
+
+/// Takes the events of a file while it is read: the tree of a long trace would be larger than all
+/// else.
+class EventTaker {
+ public:
+  virtual ~EventTaker() = default;
+  /// These items come to a list that is, or is to be, at this place of the list kTraces. False: the
+  /// list keeps them.
+  virtual bool take(Tree::Id list, std::size_t place, std::span<const Tree::Id> items) = 0;
+};
+
 /// Protocols 2 to 5. The tree refers to `bytes`. Throws SnapshotError, naming opcode and byte.
-Tree unpickle(std::string_view bytes);
+void unpickle(std::string_view bytes, Tree& tree, EventTaker& taker);
 /// Parses JSON into the same tree.
-Tree tree_of_json(std::string_view bytes);
+void tree_of_json(std::string_view bytes, Tree& tree, EventTaker& taker);
 
 }  // namespace tidemark

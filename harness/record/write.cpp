@@ -45,6 +45,13 @@ void write_files(const fs::path& folder, const std::vector<File>& files,
   drafts.publish();
 }
 
+void write_file(const fs::path& folder, const std::string& path, const TextMaker& text,
+                const std::string& remedy) {
+  Drafts drafts(folder, remedy);
+  drafts.write(path, text);
+  drafts.publish();
+}
+
 void write_bytes(const fs::path& file, std::string_view bytes) {
   const int opened = create_file(file.c_str());
   const Held guard(opened);
@@ -120,14 +127,21 @@ Held Drafts::open_folder(const fs::path& below) {
 }
 
 void Drafts::write(const File& file) {
-  const fs::path path = file.path;
+  write(file.path, [&](const Put& put) { put(file.bytes); });
+}
+
+void Drafts::write(const std::string& below, const TextMaker& text) {
+  const fs::path path = below;
   const Held folder = open_folder(path.parent_path());
   const std::string draft = path.filename().string() + kDraft;
   drafts_.push_back(path);
   const int opened = create_file_at(folder.file(), draft.c_str(), O_WRONLY, 0666);
   Held guard(opened);
-  if (opened < 0 || !write_whole(opened, file.bytes))
-    refuse(folder_ / path, std::string("cannot be written: ") + std::strerror(errno));
+  const auto check = [&](bool done) {
+    if (!done) refuse(folder_ / path, std::string("cannot be written: ") + std::strerror(errno));
+  };
+  check(opened >= 0);
+  text([&](std::string_view part) { check(write_whole(opened, part)); });
 }
 
 void Drafts::publish() {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/record/growing_text.h"
 #include "harness/record/lock.h"
 
 namespace tidemark {
@@ -22,6 +23,10 @@ struct File {
 /// file is replaced. Throws std::runtime_error in one line that ends with `remedy`.
 void write_files(const std::filesystem::path& folder, const std::vector<File>& files,
                  const std::string& remedy = "choose another output folder (--out)");
+
+/// One file that is written as its text is made.
+void write_file(const std::filesystem::path& folder, const std::string& path, const TextMaker& text,
+                const std::string& remedy = "choose another output folder (--out)");
 
 /// A new file of a folder that tidemark has made. Throws std::runtime_error in one line.
 void write_bytes(const std::filesystem::path& file, std::string_view bytes);
@@ -43,6 +48,7 @@ class Drafts {
   Drafts& operator=(const Drafts&) = delete;
 
   void write(const File& file);
+  void write(const std::string& path, const TextMaker& text);
   /// Renames all that were written.
   void publish();
 

@@ -55,6 +55,60 @@ TEST(Snapshots, AreWrittenInKnownProtocolsAlone) {
   EXPECT_THROW(pickle(small(), 5), SnapshotError);
 }
 
+/// A pickle of a snapshot without segments, whose list of devices is `traces`.
+std::string pickled(const std::string& traces) {
+  return std::string("\x80\x04}(\x8c\x08segments]\x8c\x0d") + "device_traces" + traces + "u.";
+}
+
+/// A dictionary of an event of so many bytes.
+std::string event_of(const std::string& action, char size) {
+  return std::string("}(\x8c\x06") + "action\x8c" + static_cast<char>(action.size()) + action +
+         "\x8c\x04" + "addrK\x07\x8c\x04sizeK" + size + "u";
+}
+
+TEST(Snapshots, EventsMayBeSharedAndListedInAnyWay) {
+  const auto sizes = [](const std::string& traces) {
+    std::vector<std::vector<std::int64_t>> out;
+    for (const auto& trace : parse_snapshot(pickled(traces), "f").traces) {
+      out.emplace_back();
+      for (const AllocatorEvent& event : trace) out.back().push_back(event.size);
+    }
+    return out;
+  };
+  const std::string a = event_of("alloc", 3), b = event_of("alloc", 5);
+  using Sizes = std::vector<std::vector<std::int64_t>>;
+  EXPECT_EQ(sizes("](](" + a + b + "e](" + b + "ee"), (Sizes{{3, 5}, {5}}));
+  EXPECT_EQ(sizes("]]" + a + "a" + b + "aa"), (Sizes{{3, 5}}));
+  EXPECT_EQ(sizes("](](" + a + "e(" + b + "ee"), (Sizes{{3, 5}})) << "in two batches";
+  EXPECT_EQ(sizes("](](" + a + "q\1h\1h\1e](h\1ee"), (Sizes{{3, 3, 3}, {3}}));
+  EXPECT_EQ(sizes("](](" + a + "eq\1h\1h\1e"), (Sizes{{3}, {3}, {3}})) << "a list three times";
+  EXPECT_EQ(sizes("]((" + a + b + "t]e"), (Sizes{{3, 5}, {}})) << "a tuple";
+  EXPECT_EQ(sizes("](](" + event_of("workspace_snapshot", 1) + a + "ee"), (Sizes{{3}}));
+  EXPECT_EQ(sizes("](](" + event_of("workspace_snapshot", 1) + "q\1h\1" + a + "ee"), (Sizes{{3}}));
+  EXPECT_THAT(why(pickled("](](" + a + "}(\x8c\x06" + "action\x8c\x05" + "allocuee")),
+              HasSubstr("f: device_traces[0][1]: has no 'addr'"));
+  EXPECT_THAT(why(pickled("](](" + a + "e](NK\1ee")),
+              HasSubstr("f: device_traces[1][0]: is None, not a dictionary"));
+  EXPECT_THAT(why(pickled("](](" + a + "q\1eh\1e")),
+              HasSubstr("f: device_traces[1]: is an event, not a list"));
+}
+
+TEST(Snapshots, EventsOfJsonAreTakenAtTheirPlace) {
+  const auto text = [](const std::string& traces) {
+    return R"({"segments": [], "device_traces": )" + traces + "}";
+  };
+  const std::string event = R"({"action": "alloc", "addr": 7, "size": 3, "frames": [)"
+                            R"({"name": "f", "filename": "a.py", "line": 1}]})";
+  const Snapshot read = parse_snapshot(text("[[" + event + "," + event + "],[]]"), "f");
+  ASSERT_EQ(read.traces.size(), 2U);
+  EXPECT_EQ(read.traces[0].size(), 2U);
+  EXPECT_EQ(read.stacks.size(), 2U) << "equal stacks are one";
+  EXPECT_THAT(why(text("[[" + event + R"(,{"action": "alloc"}]])")),
+              HasSubstr("device_traces[0][1]: has no 'addr'"));
+  EXPECT_THAT(why(text("[[],[3]]")), HasSubstr("device_traces[1][0]: is an integer"));
+  EXPECT_THAT(why(text("{\"a\": [" + event + "]}")), HasSubstr("is a dictionary, not a list"));
+}
+
 TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
   const auto devices = analyse(small());
   ASSERT_EQ(devices.size(), 1u);
