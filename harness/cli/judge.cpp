@@ -14,7 +14,6 @@
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/one_line.h"
-#include "harness/virtual/device/nesting.h"
 #include "reports/overview.h"
 
 namespace tidemark {
@@ -29,10 +28,13 @@ struct Claim {
 
 Claim claim_of(const Node& node) {
   Claim claim;
-  Json json = node.value();
-  claim.open = json.contains("status") && json["status"].is_null();
+  const auto status = node.value().find("status");
+  claim.open = status && status->is_null();
+  Json json = Json::parse(node.value().source());
   if (claim.open) json["status"] = name_of(Status::skip);
-  JsonReader::read(Node(json, "claim"), claim.verdict);
+  const std::string text = json.dump();
+  const JsonDocument made(text);
+  JsonReader::read(Node(made.root(), "claim"), claim.verdict);
   claim.verdict.rank = node["rank"].small_integer();
   return claim;
 }
@@ -99,11 +101,9 @@ std::string text_of_failures(const std::vector<Claim>& claims) {
 
 int judge_claims() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  refuse_deep(text, "the claims");
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    throw std::runtime_error("the claims are not JSON: give a list of verdicts on stdin");
-  std::vector<Claim> claims = list<Claim>(Node(json, "claims"), claim_of);
+  const auto json = json_of_others(text, "the claims");
+  if (!json) throw std::runtime_error("the claims are not JSON: give a list of verdicts on stdin");
+  std::vector<Claim> claims = list<Claim>(Node(json->root(), "claims"), claim_of);
   Json out = {{"verdicts", Json::array()}};
   for (Claim& claim : claims) {
     Verdict& verdict = claim.verdict;

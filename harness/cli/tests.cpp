@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/lock.h"
-#include "harness/virtual/device/nesting.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -23,11 +21,9 @@ Report report_of(const std::string& lines, const std::string& where) {
   for (int number = 1; std::getline(stream, line); ++number) {
     if (stream.eof()) break;  // cut off: lines end with a line feed
     const std::string place = fmt::format("{}: line {}", where, number);
-    refuse_deep(line, place);
-    const auto json = Node::Json::parse(line, nullptr, false);
-    if (json.is_discarded())
-      throw std::runtime_error(place + ": is not JSON: the file was changed");
-    const Node node(json, place);
+    const auto json = json_of_others(line, place);
+    if (!json) throw std::runtime_error(place + ": is not JSON: the file was changed");
+    const Node node(json->root(), place);
     if (node.has("trial"))
       JsonReader::read(node["trial"], report.trials.emplace_back());
     else

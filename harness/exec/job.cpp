@@ -17,9 +17,9 @@
 #include "harness/exec/wishes.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
+#include "harness/record/json_node.h"
 #include "harness/record/one_line.h"
 #include "harness/record/write.h"
-#include "harness/virtual/device/nesting.h"
 #include "reports/program/alive.h"
 
 namespace tidemark {
@@ -51,13 +51,14 @@ bool publish(const fs::path& folder, const Launcher& launcher, const Report& pla
 Job::Job(fs::path folder) : folder_(std::move(folder)) {
   const fs::path file = folder_ / "job";
   const std::string bytes = read_bytes(file);
-  refuse_deep(bytes, file.string());
-  const auto text = nlohmann::ordered_json::parse(bytes, nullptr, false);
-  if (!text.is_object() || !text.contains("report"))
+  const auto text = json_of_others(bytes, file.string());
+  if (!text || !text->root().contains("report"))
     throw std::runtime_error(file.string() + " is not what tidemark exec writes: remove " +
                              folder_.string());
-  launcher_ = {text.value("launcher", ""), text.value("job", ""), 0, text.value("size", 0)};
-  plan_ = parse_report(text["report"].dump(), file.string());
+  const Node job(text->root(), file.string());
+  const auto of = [&](const char* key) { return job.has(key) ? job[key].text() : ""; };
+  launcher_ = {of("launcher"), of("job"), 0, job.has("size") ? job["size"].small_integer() : 0};
+  plan_ = parse_report(job["report"].value().source(), file.string());
 }
 
 Job Job::join(const fs::path& folder, const Launcher& launcher, const Report& plan,

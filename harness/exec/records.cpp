@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "harness/memory/process_record.h"
 #include "harness/memory/sources.h"
@@ -12,7 +11,6 @@
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/number.h"
-#include "harness/virtual/device/nesting.h"
 #include "harness/virtual/device/new_file.h"
 #include "reports/write.h"
 
@@ -41,9 +39,8 @@ std::vector<ProcessRecord> read_records(const fs::path& folder, const fs::path& 
     ProcessRecord record;
     const fs::path beside = fs::path(file).replace_extension(".json");
     const std::string bytes = fs::exists(beside) ? read_bytes(beside) : std::string();
-    refuse_deep(bytes, beside.string());
-    const auto rest = nlohmann::ordered_json::parse(bytes, nullptr, false);
-    if (!rest.is_discarded()) JsonReader::read(Node(rest, file.string()), record);
+    if (const auto rest = json_of_others(bytes, beside.string()))
+      JsonReader::read(Node(rest->root(), file.string()), record);
     record.pid = memory.pid;
     record.rank = memory.rank;
     record.ended = memory.ended;

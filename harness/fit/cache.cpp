@@ -12,7 +12,6 @@
 #include "harness/record/fit_fields.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/one_line.h"
-#include "harness/virtual/device/nesting.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -118,10 +117,9 @@ std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name
   if (!fs::exists(file, none)) return std::nullopt;
   try {
     const std::string bytes = read_bytes(file, "", kMostOfRun);
-    refuse_deep(bytes, file.string());
-    const auto text = nlohmann::ordered_json::parse(bytes);
+    const JsonDocument text(bytes);
     FitRun run;
-    JsonReader::read(Node(text, file.string()), run);
+    JsonReader::read(Node(text.root(), file.string()), run);
     if (run.values != wanted.values || run.gpu != wanted.gpu || run.capacity != wanted.capacity ||
         run.room != wanted.room)
       return std::nullopt;  // the answer to another question

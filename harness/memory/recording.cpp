@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "harness/record/json_node.h"
-#include "harness/virtual/device/nesting.h"
 
 namespace tidemark {
 namespace {
@@ -41,7 +39,7 @@ Segment segment(const Node& node) {
   if (node.has("expandable")) out.expandable = node["expandable"].boolean();
   std::int64_t at = out.address;
   node["blocks"].each([&](const Node& block) {
-    const auto& row = block.value();
+    const JsonValue row = block.value();
     if (!row.is_array() || row.size() != 3) block.fail("is not [size, state, requested]");
     const auto item = [&](std::size_t i) { return Node(row[i], "of a block"); };
     const std::int64_t size = bounded(item(0));
@@ -61,11 +59,10 @@ bool is_recording(std::string_view json) {
 }
 
 Snapshot recording(std::string_view text) {
-  if (is_too_deep(text)) throw SnapshotError(kTooDeep);
-  const auto json = Node::Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw SnapshotError("is not JSON, or cut off");
   try {
-    const Node root(json, "recording");
+    const auto json = json_of_others(text, "recording");
+    if (!json) throw SnapshotError("is not JSON, or cut off");
+    const Node root(json->root(), "recording");
     Snapshot out;
     out.segments = list<Segment>(root["segments_at_end"], segment);
     const auto actions = list<AllocatorAction>(root["actions"], action);
@@ -73,6 +70,7 @@ Snapshot recording(std::string_view text) {
       out.settings.emplace_back("PYTORCH_CUDA_ALLOC_CONF", root["settings"].text());
     const Node events = root["events"];
     auto& trace = out.traces.emplace_back();
+    trace.reserve(events["action"].size());
     events["action"].each([&](const Node& node) {
       const std::uint64_t which = node.natural();
       if (which >= actions.size()) node.fail(fmt::format("there is no action {}", which));

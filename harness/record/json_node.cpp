@@ -14,19 +14,19 @@ namespace tidemark {
 
 std::string Node::known_as() const {
   if (!value_.is_object()) return "";
-  const auto member = [&](const char* key) -> const Json* {
+  const auto member = [&](const char* key) {
     const auto entry = value_.find(key);
-    return entry == value_.end() ? nullptr : led_to(*entry);
+    return entry ? led_to(*entry) : std::nullopt;
   };
   const auto text = [&](const char* key) {
-    const Json* value = member(key);
-    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+    const auto value = member(key);
+    return value && value->is_string() ? value->text() : std::string();
   };
   if (const std::string scenario = text("scenario"); !scenario.empty())
     return fmt::format("{}/{}/{}/{}", scenario, text("size"), text("mode"), text("schedule"));
-  const Json* rank = member("rank");
-  const bool ranked = rank != nullptr && rank->is_number_integer();
-  const std::string number = ranked ? std::to_string(rank->get<std::int64_t>()) : "";
+  const auto rank = member("rank");
+  const auto ranked = rank ? rank->integer() : std::nullopt;
+  const std::string number = ranked ? std::to_string(*ranked) : "";
   std::string name = text("name");
   if (const std::string variant = text("variant"); !variant.empty()) name = variant + " " + name;
   return name.empty() || number.empty() ? name + number : name + " rank " + number;
@@ -53,8 +53,8 @@ void Node::need(bool holds, const char* what) const {
 Node Node::operator[](std::string_view key) const {
   need(value_.is_object(), "an object");
   const auto entry = value_.find(key);
-  if (entry == value_.end()) fail(fmt::format("missing key '{}'", key));
-  return {entry.value(), *this, key, 0};
+  if (!entry) fail(fmt::format("missing key '{}'", key));
+  return {*entry, *this, key, 0};
 }
 
 bool Node::has(std::string_view key) const {
@@ -64,17 +64,15 @@ bool Node::has(std::string_view key) const {
 
 std::string Node::text() const {
   need(value_.is_string(), "a string");
-  const auto& text = value_.get_ref<const std::string&>();
-  return shared_ != nullptr && text.starts_with("$$") ? text.substr(1) : text;
+  std::string text = value_.text();
+  return shared_ && text.starts_with("$$") ? text.substr(1) : text;
 }
 
 std::int64_t Node::integer() const {
   need(value_.is_number_integer(), "an integer");
-  if (value_.is_number_unsigned() &&
-      value_.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
-    fail("does not fit 64 bits");
-  }
-  return value_.get<std::int64_t>();
+  const auto value = value_.integer();
+  if (!value) fail("does not fit 64 bits");
+  return *value;
 }
 
 int Node::small_integer() const {
@@ -86,47 +84,49 @@ int Node::small_integer() const {
 }
 
 std::uint64_t Node::natural() const {
-  need(value_.is_number_unsigned(), "an integer that is not negative");
-  return value_.get<std::uint64_t>();
+  const auto value = value_.natural();
+  need(value.has_value(), "an integer that is not negative");
+  return *value;
 }
 
 double Node::number() const {
   need(value_.is_number(), "a number");
-  return value_.get<double>();
+  return value_.number();
 }
 
 std::optional<double> Node::number_or_null() const {
   return value_.is_null() ? std::nullopt : std::optional(number());
 }
 
-const Node::Json* Node::led_to(const Json& value) const {
-  if (shared_ == nullptr || !value.is_string()) return &value;
-  const auto& text = value.get_ref<const std::string&>();
-  if (!is_reference(text)) return &value;
+std::optional<JsonValue> Node::led_to(JsonValue value) const {
+  if (!shared_ || !value.is_string()) return value;
+  const std::string text = value.text();
+  if (!is_reference(text)) return value;
   std::size_t place = 0;
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data() + 1, end, place);
   const bool there = read.ec == std::errc() && read.ptr == end && place < shared_->size();
-  return there ? &(*shared_)[place] : nullptr;
+  return there ? std::optional((*shared_)[place]) : std::nullopt;
 }
 
-const Node::Json& Node::followed(const Json& value) const {
-  const Json* target = led_to(value);
-  if (target == nullptr)
+JsonValue Node::followed(JsonValue value) const {
+  const auto target = led_to(value);
+  if (!target)
     fail(fmt::format("'{}' is not a place among the {} shared values: the file was changed",
-                     one_line(value.get<std::string>()), shared_->size()));
+                     one_line(value.text()), shared_->size()));
   return *target;
 }
 
 bool Node::boolean() const {
   need(value_.is_boolean(), "true or false");
-  return value_.get<bool>();
+  return value_.boolean();
 }
 
 double Node::hexadecimal() const {
-  const auto value = parse_number(text());
-  if (!value) fail("'" + text() + "' is not a hexadecimal float");
-  return *value;
+  const std::string value = text();
+  const auto number = parse_number(value);
+  if (!number) fail("'" + value + "' is not a hexadecimal float");
+  return *number;
 }
 
 }  // namespace tidemark

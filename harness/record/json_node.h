@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "harness/record/json_document.h"
 
 namespace tidemark {
 
@@ -16,13 +17,12 @@ namespace tidemark {
 /// callback that made it.
 class Node {
  public:
-  using Json = nlohmann::ordered_json;
-
-  /// `shared`: where references of its members lead (shared.h); null: a text is a text.
-  Node(const Json& value, std::string_view file, const Json* shared = nullptr)
+  /// `shared`: the list in which references of its members lead to values (shared.h); without it a
+  /// text is a text.
+  Node(JsonValue value, std::string_view file, std::optional<JsonValue> shared = {})
       : shared_(shared), value_(value), name_(file) {}
 
-  const Json& value() const { return value_; }
+  const JsonValue& value() const { return value_; }
   /// "report.json: trials[0].ranks"
   std::string place() const;
   std::size_t size() const { return value_.size(); }
@@ -40,8 +40,9 @@ class Node {
 
   void members(auto visit) const {
     need(value_.is_object(), "an object");
-    for (auto it = value_.begin(); it != value_.end(); ++it) {
-      visit(it.key(), Node(it.value(), *this, it.key(), 0));
+    for (std::size_t i = 0; i < value_.size(); ++i) {
+      const std::string key = value_.key(i);
+      visit(key, Node(value_.member(i), *this, key, 0));
     }
   }
 
@@ -55,7 +56,7 @@ class Node {
   double hexadecimal() const;  // a string as printf's %a writes it, nan and inf included
 
  private:
-  Node(const Json& value, const Node& parent, std::string_view name, std::size_t index)
+  Node(JsonValue value, const Node& parent, std::string_view name, std::size_t index)
       : shared_(parent.shared_),
         value_(parent.followed(value)),
         parent_(&parent),
@@ -66,12 +67,12 @@ class Node {
   /// rank; empty where it has none.
   std::string known_as() const;
 
-  /// The value at a reference's place, or the value itself; null where there is no such place.
-  const Json* led_to(const Json& value) const;
-  const Json& followed(const Json& value) const;  // fails there
+  /// The value at a reference's place, or the value itself; none where there is no such place.
+  std::optional<JsonValue> led_to(JsonValue value) const;
+  JsonValue followed(JsonValue value) const;  // fails there
 
-  const Json* shared_ = nullptr;
-  const Json& value_;
+  std::optional<JsonValue> shared_;
+  JsonValue value_;
   const Node* parent_ = nullptr;
   std::string_view name_;  // the key; empty for an array's item
   std::size_t index_ = 0;

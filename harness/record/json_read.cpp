@@ -1,18 +1,14 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/one_line.h"
-#include "harness/virtual/device/nesting.h"
 
 namespace tidemark {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void check_version(const Node& root) {
   if (const std::string schema = root["schema"].text(); schema != kSchema) {
@@ -55,48 +51,40 @@ TrialRecord program_of_version_2(const Node& node) {
   return trial;
 }
 
-Json parsed(std::string_view text, const std::string& where) {
-  refuse_deep(text, where);
+JsonDocument parsed(std::string_view text, const std::string& where) {
   try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& e) {
-    const bool cut = e.byte >= text.size();
-    throw std::runtime_error(fmt::format(
-        "{}: not JSON {} byte {}: {}", where, cut ? "after" : "at", e.byte,
-        cut ? "the file is cut off; run again" : "the file was changed or is another one"));
-  } catch (const Json::exception&) {  // a number that no double can hold
-    throw std::runtime_error(fmt::format(
-        "{}: contains a number outside the range of a double; the file was edited", where));
+    return JsonDocument(text);
+  } catch (const NotJson& fault) {
+    const char* why = "";
+    if (fault.fault == NotJson::Fault::cut_off) why = ": the file is cut off; run again";
+    if (fault.fault == NotJson::Fault::syntax) why = ": the file was changed or is another one";
+    if (fault.fault == NotJson::Fault::number) why = "; the file was edited";
+    throw std::runtime_error(fmt::format("{}: {}{}", where, fault.what(), why));
   }
 }
 
 }  // namespace
 
 TrialRecord parse_trial(std::string_view text, const std::string& where) {
-  const Json json = parsed(text, where);
+  const JsonDocument json = parsed(text, where);
   TrialRecord trial;
-  JsonReader::read(Node(json, where), trial);
+  JsonReader::read(Node(json.root(), where), trial);
   return trial;
 }
 
 Report parse_report(std::string_view text, const std::string& where,
                     const std::function<void(TrialRecord&)>& each) {
-  Json json = parsed(text, where);
-  const Node plain(json, where);
+  const JsonDocument json = parsed(text, where);
+  const Node plain(json.root(), where);
   check_version(plain);
-  const Json* shared = nullptr;
-  if (plain.has("shared")) {
-    plain["shared"].need(json["shared"].is_array(), "an array");
-    shared = &json["shared"];
-  }
-  const Node root(json, where, shared);
+  const auto shared = json.root().find("shared");
+  if (shared) plain["shared"].need(shared->is_array(), "an array");
+  const Node root(json.root(), where, shared);
   Report report;
   JsonReader::read(plain["run"], report.run);
   root["trials"].each([&](const Node& node) {
     JsonReader::read(node, report.trials.emplace_back());
     if (each) each(report.trials.back());
-    json["trials"][report.trials.size() - 1] =
-        nullptr;  // has been read: its memory serves the next
   });
   plain["summary"]["exit_code"].integer();
   for (const auto& [key, status] : {std::pair{"passed", Status::pass}, {"failed", Status::fail}}) {
@@ -113,8 +101,8 @@ Report parse_report(std::string_view text, const std::string& where,
 }
 
 void add_details(VariantRecord& variant, std::string_view text, const std::string& where) {
-  const Json json = parsed(text, where);
-  const Node root(json, where);
+  const JsonDocument json = parsed(text, where);
+  const Node root(json.root(), where);
   if (root["schema"].text() != "tidemark/details" || root["name"].text() != variant.name)
     root.fail(fmt::format("these are not the details of {}", variant.name));
   JsonReader mine(root, Extent::details);

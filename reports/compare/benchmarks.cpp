@@ -6,18 +6,14 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
 #include "harness/record/json_node.h"
-#include "harness/virtual/device/nesting.h"
 #include "reports/compare/pairs.h"
 
 namespace tidemark {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const std::map<std::string, double>& units() {
   static const std::map<std::string, double> all{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
@@ -40,11 +36,12 @@ std::optional<Metric> metric_of(const std::string& counter) {
 struct Gathered {
   std::string error;
   std::vector<Metric> metrics;
+  std::map<std::string, std::size_t> places;  // of metrics, by name
 
   void add(Metric metric, double value) {
-    auto known = std::ranges::find(metrics, metric.name, &Metric::name);
-    if (known == metrics.end()) known = metrics.insert(known, std::move(metric));
-    known->values.emplace_back(value);
+    const auto [place, fresh] = places.emplace(metric.name, metrics.size());
+    if (fresh) metrics.push_back(std::move(metric));
+    metrics[place->second].values.emplace_back(value);
   }
 };
 
@@ -87,12 +84,11 @@ bool is_benchmarks(std::string_view begin) {
 }
 
 Benchmarks parse_benchmarks(std::string_view text, const std::string& where) {
-  refuse_deep(text, where);
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded())
+  const auto json = json_of_others(text, where);
+  if (!json)
     throw std::runtime_error(where +
                              ": not JSON; give a file of --benchmark_out or benchmark.json");
-  const Node root(json, where);
+  const Node root(json->root(), where);
   Benchmarks out;
   const Node context = root["context"];
   out.run.id = "of benchmarks";
@@ -110,7 +106,8 @@ Benchmarks parse_benchmarks(std::string_view text, const std::string& where) {
     read_entry(node, (aggregate ? medians : single)[name]);
   });
   for (const std::string& name : order) {
-    Gathered all = single.contains(name) ? single[name] : medians[name];
+    Gathered all = std::move(single.contains(name) ? single[name] : medians[name]);
+    medians.erase(name), single.erase(name);  // its memory serves the next
     for (Metric& metric : all.metrics) metric.values = {median(metric.values)};
     out.entries.push_back({name, all.error, std::move(all.metrics)});
   }

@@ -2,68 +2,79 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "harness/record/json.h"
+#include "harness/record/json_document.h"
 #include "harness/record/number.h"
-#include "harness/virtual/device/nesting.h"
 #include "reports/curves/formats.h"
 
 namespace tidemark {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json parse(std::string_view text, const Points& points, const std::string& place) {
-  if (is_too_deep(text)) points.fail(place, kTooDeep);
-  try {
-    return Json::parse(with_quoted_numbers(text));
-  } catch (const nlohmann::json::parse_error& e) {
-    points.fail(place,
-                fmt::format("not JSON {} byte {}", e.byte >= text.size() ? "after" : "at", e.byte));
-  } catch (const nlohmann::json::exception&) {
-    points.fail(place, "holds a number that no double can hold");
+/// A text as JSON, where it may have NaN and infinities as Python's json writes them.
+class Parsed {
+ public:
+  Parsed(std::string_view text, const Points& points, const std::string& place) {
+    try {
+      if (text.find("NaN") != text.npos || text.find("Infinity") != text.npos)
+        text = quoted_ = with_quoted_numbers(text);
+      document_.emplace(text);
+    } catch (const NotJson& fault) {
+      points.fail(place, fault.fault == NotJson::Fault::number
+                             ? "holds a number that no double can hold"
+                             : fault.what());
+    }
   }
+  JsonValue root() const { return document_->root(); }
+
+ private:
+  std::string quoted_;
+  std::optional<JsonDocument> document_;
+};
+
+/// As a cell: a string without its quotes, all else as it stands there.
+std::string text_of(JsonValue value) {
+  return value.is_string() ? value.text() : std::string(value.source());
 }
 
-/// As a cell: a string without its quotes, all else as JSON.
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-void add_object(const Json& object, Points& points, const std::string& place) {
+void add_object(JsonValue object, Points& points, const std::string& place) {
   if (!object.is_object())
     points.fail(place, fmt::format("is {}, not an object with a step", object.type_name()));
   Record record;
-  for (const auto& [key, value] : object.items())
-    if (value.is_primitive()) record.emplace_back(key, text_of(value));
+  for (std::size_t i = 0; i < object.size(); ++i)
+    if (const JsonValue value = object.member(i); !value.is_array() && !value.is_object())
+      record.emplace_back(object.key(i), text_of(value));
   points.add(record, place);
 }
 
-bool golden(const Json& value) {
-  if (!value.is_object() || value.empty()) return false;
-  for (const auto& metric : value)
-    if (!metric.is_object() || !metric.contains("values")) return false;
+bool golden(JsonValue value) {
+  if (!value.is_object() || value.size() == 0) return false;
+  for (std::size_t i = 0; i < value.size(); ++i)
+    if (!value.member(i).contains("values")) return false;
   return true;
 }
 
 /// Steps are the keys of "values"; in the older form a list that starts at start_step.
-void add_metric(const std::string& name, const Json& metric, Points& points) {
-  const Json& values = metric["values"];
+void add_metric(const std::string& name, JsonValue metric, Points& points) {
+  const JsonValue values = *metric.find("values");
   const std::string place = fmt::format("'{}'", name);
-  if (!values.is_structured()) points.fail(place, "its values are neither an object nor a list");
+  if (!values.is_array() && !values.is_object())
+    points.fail(place, "its values are neither an object nor a list");
   const auto member = [&](const char* key, std::int64_t otherwise) {
-    const auto value = metric.contains(key) ? parse_step(text_of(metric[key])) : otherwise;
+    const auto given = metric.find(key);
+    const auto value = given ? parse_step(text_of(*given)) : otherwise;
     if (!value) points.fail(place, fmt::format("its {} is not a whole number", key));
     return *value;
   };
   const auto first = member("start_step", 0), interval = member("step_interval", 1);
   if (interval < 1) points.fail(place, "its step_interval is less than 1");
-  std::int64_t index = 0;
-  for (const auto& [key, value] : values.items()) {
-    const std::string step = values.is_object() ? key : std::to_string(first + index++ * interval);
-    points.add({{"step", step}, {name, text_of(value)}}, place, /*numbers_only=*/true);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool keyed = values.is_object();
+    const std::string step =
+        keyed ? values.key(i) : std::to_string(first + static_cast<std::int64_t>(i) * interval);
+    points.add({{"step", step}, {name, text_of(keyed ? values.member(i) : values[i])}}, place,
+               /*numbers_only=*/true);
   }
 }
 
@@ -120,21 +131,25 @@ std::string with_quoted_numbers(std::string_view text) {
 void read_json_lines(std::string_view text, Points& points) {
   each_line(text, [&](std::string_view line, const std::string& place) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    add_object(parse(line, points, place), points, place);
+    const Parsed parsed(line, points, place);
+    add_object(parsed.root(), points, place);
   });
 }
 
 void read_json_value(std::string_view text, Points& points) {
-  const Json value = parse(text, points, "");
+  const Parsed parsed(text, points, "");
+  const JsonValue value = parsed.root();
+  const auto history = value.find("log_history");
   if (golden(value)) {
-    for (const auto& [name, metric] : value.items()) add_metric(name, metric, points);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      add_metric(value.key(i), value.member(i), points);
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i)
       add_object(value[i], points, fmt::format("item {}", i));
-  } else if (value.is_object() && value.contains("log_history") &&
-             value["log_history"].is_array()) {
-    for (const Json& entry : value["log_history"])  // lines about evaluation have no loss
-      if (entry.is_object() && entry.contains("loss")) add_object(entry, points, "log_history");
+  } else if (history && history->is_array()) {
+    for (std::size_t i = 0; i < history->size(); ++i)  // lines about evaluation have no loss
+      if (const JsonValue entry = (*history)[i]; entry.contains("loss"))
+        add_object(entry, points, "log_history");
   } else {
     add_object(value, points, "");
   }

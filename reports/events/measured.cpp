@@ -9,7 +9,6 @@
 #include "harness/record/json.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/json_writer.h"
-#include "harness/virtual/device/nesting.h"
 #include "reports/events/compare_events.h"
 
 namespace tidemark {
@@ -35,11 +34,9 @@ std::vector<TrialRecord> read_folder(const fs::path& folder) {
 std::vector<TrialRecord> read_measured(const fs::path& path) {
   const std::string where = path.string();
   const std::string bytes = read_bytes(path);
-  refuse_deep(bytes, where);
-  const auto json = Json::parse(bytes, nullptr, false);
-  if (json.is_discarded())
-    throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
-  const Node root(json, where);
+  const auto json = json_of_others(bytes, where);
+  if (!json) throw std::runtime_error(where + ": is not JSON: give a run's folder or a recording");
+  const Node root(json->root(), where);
   if (root["schema"].text() != kMeasured || !root["schema_version"].text().starts_with("2."))
     root.fail(fmt::format("is not a '{}' of version 2", kMeasured));
   return list<TrialRecord>(root["traces"], [](const Node& node) {

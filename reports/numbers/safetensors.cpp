@@ -92,15 +92,14 @@ Safetensors parse(std::string_view text, const std::string& where) {
   if (text.size() < kLength || header > text.size() - kLength)
     throw std::runtime_error(where + ": is cut off, or not a safetensors file");
   text.remove_prefix(kLength);
-  refuse_deep(text.substr(0, header), where);
-  const auto json = Json::parse(text.substr(0, header), nullptr, false);
-  if (json.is_discarded() || !json.is_object())
+  const auto json = json_of_others(text.substr(0, header), where);
+  if (!json || !json->root().is_object())
     throw std::runtime_error(where +
                              ": its header is not a JSON object: it is not a safetensors file");
   text.remove_prefix(header);
   Safetensors file;
   std::size_t at = 0;
-  Node(json, where).members([&](const std::string& name, const Node& member) {
+  Node(json->root(), where).members([&](const std::string& name, const Node& member) {
     if (name == kMetadata)
       member.members(
           [&](const std::string& key, const Node& value) { file.metadata[key] = value.text(); });

@@ -89,8 +89,9 @@ class Filler {
 Json filled_json() { return Filler().root(); }
 
 Report filled_report() {
-  const Json json = filled_json();
-  const Node root(json, "filled");
+  const std::string text = filled_json().dump();
+  const JsonDocument json(text);
+  const Node root(json.root(), "filled");
   Report report;
   JsonReader::read(root["run"], report.run);
   JsonReader::read(root["trials"], report.trials);
