@@ -20,8 +20,6 @@ extern const std::string_view kPage;  // from page/, by embed.py
 
 namespace {
 
-constexpr std::size_t kPoints = 4000;  // of a line: more than a chart has pixels
-
 std::string filled(const std::string& title, const std::string& body, const std::string& data) {
   std::string out;
   std::string_view rest = kPage;
@@ -43,7 +41,7 @@ nlohmann::ordered_json line_json(const Line& line) {
   const auto level = [&](std::size_t i) {
     return std::isfinite(line.points[i].second) ? line.points[i].second : 0;
   };
-  for (std::size_t i : extremes(line.points.size(), kPoints, {level})) {
+  for (std::size_t i : extremes(line.points.size(), kLinePoints, {level})) {
     const auto& [x, y] = line.points[i];
     if (std::isfinite(x))
       points.push_back({x, std::isfinite(y) ? nlohmann::ordered_json(y) : nullptr});

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "harness/memory/process_record.h"
 #include "harness/memory/record_bytes.h"
@@ -160,16 +161,10 @@ Json files_json(const VariantRecord& variant) {
   return out;
 }
 
-/// The outcome of every scenario. Adds its group to each trial (overview.h).
-Json outcomes(const Report& report, Json& trials) {
-  const std::vector<Overview> groups = overviews(report);
+/// The outcome of every scenario.
+Json outcomes(const std::vector<Overview>& groups) {
   std::map<std::string, std::vector<const Overview*>> scenarios;
-  for (const Overview& group : groups) {
-    scenarios[group.trials[0]->scenario].push_back(&group);
-    for (const TrialRecord* trial : group.trials)
-      trials[static_cast<std::size_t>(trial - report.trials.data())]["group"] =
-          &group - groups.data();
-  }
+  for (const Overview& group : groups) scenarios[group.trials[0]->scenario].push_back(&group);
   Json out = Json::object();
   for (const auto& [name, all] : scenarios) {
     const GroupOutcome outcome = outcome_of(all);
@@ -186,14 +181,38 @@ Json base_json(const VariantRecord& variant) {
   return out;
 }
 
-}  // namespace
+/// A page's data, of which no more than one trial is there as JSON at a time.
+class PageParts {
+ public:
+  PageParts(const Report& report, const PageBudget& budget, const Report* base)
+      : report_(report),
+        budget_(budget),
+        samples_(samples_of(report, budget)),
+        groups_(overviews(report)),
+        kept_(report.trials.size()) {
+    if (base != nullptr)
+      for (const TrialPair& pair : pair_trials(*base, report).trials)
+        base_of_[pair.fresh] = pair.base;
+    for (const Overview& group : groups_)
+      for (const TrialRecord* trial : group.trials) group_of_[trial] = &group - groups_.data();
+    std::vector<Assertion> assertions = assertions_of(report);
+    if (assertions.size() > budget.assertions) {
+      left_out_ = assertions.size() - budget.assertions;
+      std::ranges::stable_partition(assertions, &Assertion::failed);
+      assertions.resize(budget.assertions);
+    }
+    for (const Assertion& assertion : assertions)
+      for (const Verdict* verdict : assertion.verdicts) kept_[assertion.trial].push_back(verdict);
+  }
 
-Json page_data(const Report& report, const PageBudget& budget, const Report* base) {
-  Json trials = Json::array();
-  const std::size_t samples = samples_of(report, budget);
-  const Pairs pairs = base == nullptr ? Pairs{} : pair_trials(*base, report);
-  for (const TrialRecord& trial : report.trials) {
-    const auto pair = std::ranges::find(pairs.trials, &trial, &TrialPair::fresh);
+  Json head() const {
+    return {
+        {"run", json_of(report_.run)}, {"scenarios", outcomes(groups_)}, {"left_out", left_out_}};
+  }
+
+  Json trial(std::size_t place) const {
+    const TrialRecord& trial = report_.trials[place];
+    const auto base = base_of_.find(&trial);
     Json variants = Json::array();
     for (const VariantRecord& variant : trial.variants) {
       Json& added = variants.emplace_back(
@@ -201,47 +220,67 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
                             "not_run", "gradients"}));
       added["ranks"] = Json::array();
       for (const RankRecord& rank : variant.ranks)
-        added["ranks"].push_back(rank_json(rank, samples, budget));
+        added["ranks"].push_back(rank_json(rank, samples_, budget_));
       added["brief"] = variant.error.empty() ? "" : brief_error(variant);
       if (variant.timing || !variant.step_time_ns.empty())
         added["step_ns"] = typical_step_time(variant);
       added["shaped"] = shaped_by_capacity(variant);
       added["files"] = files_json(variant);
-      if (Json picture = picture_of(variant, budget); !picture.is_null())
+      if (Json picture = picture_of(variant, budget_); !picture.is_null())
         added["picture"] = std::move(picture);
-      if (pair == pairs.trials.end()) continue;
-      const VariantRecord* other = variant_in(*pair->base, variant.name);
+      if (base == base_of_.end()) continue;
+      const VariantRecord* other = variant_in(*base->second, variant.name);
       if (other != nullptr && !other->ranks.empty()) added["base"] = base_json(*other);
     }
-    trials.push_back(json_of(trial, {"scenario", "size", "mode", "schedule", "ranks", "steps",
-                                     "seed", "params", "skipped", "story", "symbols", "not_run"}));
-    trials.back().update({{"command", command(report, trial)},
-                          {"variants", std::move(variants)},
-                          {"savings", savings_json(trial)},
-                          {"tallies", tallies(trial)}});
+    Json out = json_of(trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed",
+                               "params", "skipped", "story", "symbols", "not_run"});
+    out.update({{"command", command(report_, trial)},
+                {"variants", std::move(variants)},
+                {"savings", savings_json(trial)},
+                {"tallies", tallies(trial)}});
+    TrialRecord verdicts;
+    for (const Verdict* verdict : kept_[place]) verdicts.verdicts.push_back(*verdict);
+    out.update(json_of(verdicts, {"verdicts"}));
+    if (const auto group = group_of_.find(&trial); group != group_of_.end())
+      out["group"] = group->second;
+    return out;
   }
-  std::vector<Assertion> assertions = assertions_of(report);
-  const std::size_t in_all = assertions.size();
-  if (in_all > budget.assertions) {
-    std::ranges::stable_partition(assertions, &Assertion::failed);
-    assertions.resize(budget.assertions);
-  }
-  std::vector<TrialRecord> kept(report.trials.size());  // their verdicts alone
-  for (const Assertion& assertion : assertions)
-    for (const Verdict* verdict : assertion.verdicts)
-      kept[assertion.trial].verdicts.push_back(*verdict);
-  for (std::size_t t = 0; t < kept.size(); ++t) trials[t].update(json_of(kept[t], {"verdicts"}));
-  Json scenarios = outcomes(report, trials);
-  return {{"run", json_of(report.run)},
-          {"scenarios", std::move(scenarios)},
-          {"left_out", in_all - assertions.size()},
-          {"trials", std::move(trials)}};
+
+ private:
+  const Report& report_;
+  const PageBudget& budget_;
+  std::size_t samples_, left_out_ = 0;
+  std::vector<Overview> groups_;
+  std::vector<std::vector<const Verdict*>> kept_;  // by trial
+  std::unordered_map<const TrialRecord*, const TrialRecord*> base_of_;
+  std::unordered_map<const TrialRecord*, std::ptrdiff_t> group_of_;
+};
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+Json page_data(const Report& report, const PageBudget& budget, const Report* base) {
+  const PageParts parts(report, budget, base);
+  Json out = parts.head();
+  out["trials"] = Json::array();
+  for (std::size_t i = 0; i < report.trials.size(); ++i) out["trials"].push_back(parts.trial(i));
+  return out;
 }
 
 std::string packed_page_data(const Report& report, const Report* base, PageBudget budget) {
   for (;;) {
-    const Json data = page_data(report, budget, base);
-    std::string text = packed(data);
+    const PageParts parts(report, budget, base);
+    const std::string text = base64(gzip([&](const Put& put) {
+      const std::string head = dumped(parts.head());
+      put(std::string_view(head).substr(0, head.size() - 1));
+      put(",\"trials\":[");
+      for (std::size_t i = 0; i < report.trials.size(); ++i)
+        put((i == 0 ? "" : ",") + dumped(parts.trial(i)));
+      put("]}");
+    }));
     if (text.size() / 4 * 3 <= budget.packed || budget.assertions == 0) return text;
     if (samples_of(report, budget) > kFewestSamples)
       budget.samples /= 2, budget.moments = std::max(budget.moments / 2, kFewestMoments);
@@ -250,8 +289,6 @@ std::string packed_page_data(const Report& report, const Report* base, PageBudge
   }
 }
 
-std::string packed(const Json& data) {
-  return base64(gzip(data.dump(-1, ' ', false, Json::error_handler_t::replace)));
-}
+std::string packed(const Json& data) { return base64(gzip(dumped(data))); }
 
 }  // namespace tidemark

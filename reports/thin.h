@@ -10,6 +10,8 @@
 
 namespace tidemark {
 
+inline constexpr std::size_t kLinePoints = 4000;  // of a line: more than a chart has pixels
+
 using Height = std::function<double(std::size_t)>;
 /// Places among `count` items in ascending order, at most `most` (but at least two and two a
 /// height): the first, the last and, of every stretch, the lowest and the highest of each height.

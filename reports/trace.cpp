@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/record/growing_text.h"
 #include "harness/record/record.h"
 
 namespace tidemark {

@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 
@@ -14,22 +16,52 @@ constexpr std::string_view kDigits =
 }  // namespace
 
 std::string gzip(const std::string& bytes) {
+  return gzip([&](const Put& put) { put(bytes); });
+}
+
+std::string gzip(const TextMaker& text) {
   z_stream stream{};
   constexpr int kWithGzipHeader = 15 + 16;  // a header without name and time
   if (deflateInit2(&stream, 6, Z_DEFLATED, kWithGzipHeader, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::runtime_error("zlib cannot start: out of memory?");
   }
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int result = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (result != Z_STREAM_END) throw std::runtime_error("zlib cannot compress");
+  const auto end = [](z_stream* of) { deflateEnd(of); };
+  const std::unique_ptr<z_stream, decltype(end)> ends(&stream, end);
+  std::string out, part(1 << 16, '\0');
+  const auto add = [&](std::string_view bytes, int flush) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    int result = Z_OK;
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(part.data());
+      stream.avail_out = static_cast<uInt>(part.size());
+      result = deflate(&stream, flush);
+      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+        throw std::runtime_error("zlib cannot compress");
+      out.append(part, 0, part.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+  };
+  text([&](std::string_view bytes) {
+    constexpr std::size_t kMost = 1 << 30;  // zlib counts 32 bits
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kMost)))
+      add(bytes.substr(0, kMost), Z_NO_FLUSH);
+  });
+  add("", Z_FINISH);
   return out;
 }
+
+namespace {
+
+/// What a gzip file says at its end of its size, where it can be: no file is packed further.
+std::size_t said_size(std::string_view packed) {
+  constexpr std::size_t kSize = 4, kFurthest = 1032;
+  if (packed.size() < kSize) return 0;
+  std::uint32_t size = 0;
+  std::memcpy(&size, packed.data() + packed.size() - kSize, kSize);
+  return std::min<std::size_t>(size, packed.size() * kFurthest);
+}
+
+}  // namespace
 
 std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
   z_stream stream{};
@@ -39,6 +71,7 @@ std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   std::string out, part(1 << 20, '\0');
+  out.reserve(std::min(said_size(packed), most));
   int result = Z_OK;
   while (result == Z_OK && out.size() <= most) {
     stream.next_out = reinterpret_cast<Bytef*>(part.data());

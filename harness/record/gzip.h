@@ -6,10 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "harness/record/growing_text.h"
+
 namespace tidemark {
 
 /// The bytes as a gzip file; the same bytes give the same file.
 std::string gzip(const std::string& bytes);
+std::string gzip(const TextMaker& text);
 /// Empty where it is not a gzip file, or cut off. Stops once there are more than `most` bytes.
 std::optional<std::string> gunzip(std::string_view packed, std::size_t most = SIZE_MAX);
 

@@ -8,6 +8,8 @@
 #include "reports/curves/parity.h"
 #include "reports/html.h"
 #include "reports/renderings.h"
+#include "reports/thin.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {
@@ -80,8 +82,11 @@ Json divergence_json(const std::optional<Divergence>& d) {
 
 Line line(const std::string& name, const CurveParity& c, double Divergence::*member) {
   Line out{name};
-  for (const Divergence& d : c.steps)
-    out.points.emplace_back(static_cast<double>(d.step), d.*member);
+  const auto at = [&](std::size_t i) {
+    return std::isfinite(c.steps[i].*member) ? c.steps[i].*member : 0;
+  };
+  for (const std::size_t i : extremes(c.steps.size(), kLinePoints, {at}))
+    out.points.emplace_back(static_cast<double>(c.steps[i].step), c.steps[i].*member);
   return out;
 }
 

@@ -12,6 +12,9 @@
 #include "reports/html.h"
 #include "reports/snapshot/lines.h"
 #include "reports/snapshot/render.h"
+#include "harness/memory/parts.h"
+#include "reports/thin.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {
@@ -281,8 +284,9 @@ std::string snapshot_html(const Named& named, std::size_t top) {
   for (const DeviceSummary& d : analyse(named.snapshot)) {
     const auto line = [&](const char* name, std::int64_t Holdings::*level) {
       Line out{name};
-      for (const Holdings& now : d.curve)
-        out.points.emplace_back(out.points.size() + 1, static_cast<double>(now.*level));
+      const auto at = [&](std::size_t i) { return static_cast<double>(d.curve[i].*level); };
+      for (const std::size_t i : extremes(d.curve.size(), kLinePoints, {at}))
+        out.points.emplace_back(i + 1, at(i));
       return out;
     };
     Section section{fmt::format("Device {}", d.device),
