@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -77,9 +78,11 @@ std::vector<std::pair<const Curve*, const Curve*>> pairs(const CurveFile& a, con
              y = chosen(b, flag(arguments.select_b, "--select-b"), glob(arguments.select_b));
   if (x.size() == 1 && y.size() == 1) return {{x[0], y[0]}};
   std::vector<std::pair<const Curve*, const Curve*>> out;
+  std::map<std::string_view, const Curve*> of_b;  // a file has no name twice
+  for (const Curve* other : y) of_b[other->name] = other;
   for (const Curve* curve : x)
-    for (const Curve* other : y)
-      if (curve->name == other->name) out.emplace_back(curve, other);
+    if (const auto other = of_b.find(curve->name); other != of_b.end())
+      out.emplace_back(curve, other->second);
   if (out.size() != x.size() || out.size() != y.size())
     throw std::runtime_error(fmt::format(
         "A has {} curves ({}) and B has {} ({}): choose with --select GLOB, --select-a, --select-b",
@@ -97,7 +100,7 @@ int run_parity(const ParityArguments& arguments) {
   report.a = {arguments.a, a.format};
   report.b = {arguments.b, b.format};
   for (const auto& [x, y] : pairs(a, b, arguments))
-    report.curves.push_back(parity(*x, *y, report.rule));
+    report.curves.push_back(parity(*x, *y, report.rule, arguments.output.format == "html"));
   const std::string& wanted = arguments.output.format;
   arguments.output.deliver((wanted == "json"       ? parity_json
                             : wanted == "html"     ? parity_html

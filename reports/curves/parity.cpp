@@ -71,7 +71,7 @@ bool CurveParity::holds(const ParityRule& rule) const {
   return diverged == 0 && (rule.common || (missing_in_a.empty() && missing_in_b.empty()));
 }
 
-CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule) {
+CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule, bool keep) {
   CurveParity out;
   out.a = a.name, out.b = b.name;
   auto x = a.points.begin(), y = b.points.begin();
@@ -85,7 +85,7 @@ CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule) {
       continue;
     }
     const Divergence d = compare_points(*x++, *y++, rule);
-    out.steps.push_back(d);
+    if (keep) out.steps.push_back(d);
     ++out.compared;
     out.not_a_number += std::isnan(d.a) && std::isnan(d.b);
     if (!same(d.a, d.b, rule.single)) {

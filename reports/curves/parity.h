@@ -41,11 +41,12 @@ struct CurveParity {
   std::optional<Divergence> first, largest;  // of those that do not hold; largest in ULPs
   std::optional<Divergence> furthest;        // of all, in ULPs; none where all are the same
   std::vector<std::int64_t> missing_in_a, missing_in_b;
-  std::vector<Divergence> steps;  // all that were compared
+  std::vector<Divergence> steps;  // all that were compared, where they are kept
   bool holds(const ParityRule& rule) const;
 };
 
-CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule);
+/// `keep`: every step that was compared, which only a page shows.
+CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule, bool keep = true);
 
 /// "5, 7, 9-12 and 88 more".
 std::string steps_text(const std::vector<std::int64_t>& steps);
