@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <set>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files.h"
@@ -11,6 +13,7 @@
 #include "harness/help.h"
 #include "harness/print.h"
 #include "harness/record/units.h"
+#include "harness/record/setting_words.h"
 #include "reference/memory/placement.h"
 
 namespace tidemark {
@@ -76,7 +79,7 @@ void add_bench(CLI::App& app, Options& options) {
   bench->add_flag("--self", options.self,
                   "measure tidemark itself: operators, the start, steps, a step of 70B");
   flag(bench, "timeout", options.timeout, "seconds after which a rank stops waiting for another")
-      ->check(CLI::Range(1, 86400));
+      ->check(CLI::Range(1, kLongestTimeout));
   add_platform_flags(bench, options);
   group(bench, "What runs",
         {"--size", "--set", "--ranks", "--as-rank", "--steps", "--seed", "--mode", "--schedule",
@@ -176,9 +179,10 @@ Options parse_options(int argc, char** argv, int& exit_code) {
        "(durations drawn from the seed). Default: all; at size seed of the smoke suite lagging "
        "alone. On a GPU: device (its own time), instant and lagging (the host enforces them)");
   flag(run, "races", options.races, "on or off: race detection on the virtual device")
-      ->transform(CLI::Transformer(std::map<std::string, std::string>{{"1", "on"}, {"0", "off"}})
+      ->transform(CLI::Transformer(std::map<std::string, std::string>(kSwitchNumbers.begin(),
+                                                                      kSwitchNumbers.end()))
                       .description(""))
-      ->check(CLI::IsMember({"on", "off"}));
+      ->check(CLI::IsMember(std::set<std::string>(kSwitchWords.begin(), kSwitchWords.end())));
   flag(run, "details", options.details,
        "segments, streams and snapshots to keep. worst: those of the rank with the highest peak "
        "and of ranks with races, under lagging if it is among the schedules; all: of every rank "
@@ -190,7 +194,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
       });
   run->add_flag("--force", options.force, "let --out replace an earlier report");
   flag(run, "timeout", options.timeout, "seconds after which a rank stops waiting for another rank")
-      ->check(CLI::Range(1, 86400));
+      ->check(CLI::Range(1, kLongestTimeout));
   flag(run, "repetitions", options.repetitions,
        "how often each trial runs. On the virtual device all runs must agree; on a GPU the step "
        "times are the median of all runs")

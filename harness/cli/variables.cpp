@@ -11,6 +11,7 @@
 #include "harness/errors.h"
 #include "harness/record/scan.h"
 #include "harness/record/units.h"
+#include "harness/record/setting_words.h"
 #include "harness/virtual/recorder/format.h"
 
 namespace tidemark {
@@ -24,15 +25,25 @@ bool is_number(Text text, std::int64_t least, std::int64_t most) {
   return value && scan.done() && *value >= least && *value <= most;
 }
 
-template <class... Words>
-bool each_is(Text list, Words... words) {
+bool each_is(Text list, auto known) {
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
-    const Text one = list.substr(at, comma - at);
-    if (((one != words) && ...)) return false;
+    if (!known(list.substr(at, comma - at))) return false;
     at = comma + 1;
   }
   return true;
+}
+
+bool among(Text one, const auto& words) {
+  return std::ranges::any_of(words, [&](const char* word) { return one == word; });
+}
+
+bool is_schedule(Text one) { return among(one, kScheduleWords) || among(one, kOtherSchedules); }
+
+bool is_switch(Text one) {
+  return among(one, kSwitchWords) || std::ranges::any_of(kSwitchNumbers, [&](const auto& number) {
+           return one == number.first;
+         });
 }
 
 bool is_bytes(Text text, bool none) {
@@ -63,7 +74,7 @@ struct Rule {
   const char* expected;
 };
 
-constexpr std::int64_t kSeconds = 86'400, kNumber = 999'999'999'999'999'999;
+constexpr std::int64_t kNumber = 999'999'999'999'999'999;
 
 const Rule kRules[] = {
     {"TIDEMARK_CAPACITY", [](Text t) { return is_bytes(t, false); }, "bytes, as in 80GiB"},
@@ -72,18 +83,14 @@ const Rule kRules[] = {
     {"TIDEMARK_DEVICES",
      [](Text t) { return is_number(t, 0, static_cast<std::int64_t>(recorder::kDevices)); },
      "a number from 0 to 64"},
-    {"TIDEMARK_SCHEDULE",
-     [](Text t) {
-       return each_is(t, "instant", "calibrated", "lagging", "random", "measured", "all");
-     },
-     "instant, calibrated, lagging or random"},
+    {"TIDEMARK_SCHEDULE", [](Text t) { return each_is(t, is_schedule); },
+     "instant, calibrated, lagging or random; of scenarios also all, and device on a GPU"},
     {"TIDEMARK_SEED", [](Text t) { return is_number(t, 0, kNumber); }, "a whole number"},
-    {"TIDEMARK_MODE", [](Text t) { return each_is(t, "math", "shapes", "known", "both", "all"); },
-     "math, known or shapes"},
+    {"TIDEMARK_MODE", [](Text t) { return among(t, kModeWords); }, "math, known or shapes"},
     {"TIDEMARK_KNOWN_LIMIT", [](Text t) { return is_bytes(t, true); }, "bytes, as in 256KiB"},
     {"TIDEMARK_UNKNOWN", [](Text t) { return t == "refuse" || t == "nan"; }, "refuse or nan"},
-    {"TIDEMARK_RACES", [](Text t) { return each_is(t, "0", "1", "on", "off"); }, "on or off"},
-    {"TIDEMARK_TIMEOUT", [](Text t) { return is_number(t, 1, kSeconds); },
+    {"TIDEMARK_RACES", is_switch, "on or off"},
+    {"TIDEMARK_TIMEOUT", [](Text t) { return is_number(t, 1, kLongestTimeout); },
      "seconds, from 1 to 86400"},
     {"TIDEMARK_NCCL_WAITS", [](Text t) { return t == "0" || t == "1"; }, "0 or 1"},
     {"TIDEMARK_NCCL_ALONE", [](Text t) { return t == "0" || t == "1"; }, "0 or 1"},

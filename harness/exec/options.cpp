@@ -19,6 +19,7 @@
 #include "harness/print.h"
 #include "harness/record/scan.h"
 #include "harness/record/units.h"
+#include "harness/record/setting_words.h"
 #include "harness/virtual/recorder/format.h"
 #include "reports/folder.h"
 
@@ -27,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::set<std::string> kModes{"known", "math", "shapes"};
-const std::set<std::string> kSchedules{"instant", "calibrated", "lagging", "random"};
+const std::set<std::string> kModes(kModeWords.begin(), kModeWords.end());
+const std::set<std::string> kSchedules(kScheduleWords.begin(), kScheduleWords.end());
 
 constexpr const char* kFooter =
     "examples:\n"
@@ -96,12 +97,13 @@ int parse(int argc, char** argv, ExecOptions& exec) {
       "every index equally often), N% (nonzero, masks: that part of the elements), or both with a "
       "comma");
   app.add_option("--races", exec.races, "on or off: race detection (off)")
-      ->transform(CLI::Transformer(std::map<std::string, std::string>{{"1", "on"}, {"0", "off"}})
+      ->transform(CLI::Transformer(std::map<std::string, std::string>(kSwitchNumbers.begin(),
+                                                                      kSwitchNumbers.end()))
                       .description(""))
-      ->check(CLI::IsMember({"on", "off"}));
+      ->check(CLI::IsMember(std::set<std::string>(kSwitchWords.begin(), kSwitchWords.end())));
   app.add_option("--timeout", exec.timeout,
                  "seconds after which a rank stops waiting for another rank (300)")
-      ->check(CLI::Range(1, 86400));
+      ->check(CLI::Range(1, kLongestTimeout));
   app.add_option("--max-peak", exec.max_peak,
                  "fails if a GPU has more bytes reserved at its peak, as in 75GiB");
   app.add_option(
