@@ -1,5 +1,6 @@
 """Files that are no reports, or that were made to harm: each command refuses them in one line, in time and memory that its size explains, and writes
 nothing outside of the folder. The files are made here, of drawn sizes and names; none is kept."""
+import gzip
 import json
 import os
 import pathlib
@@ -93,7 +94,8 @@ def test_bombs(folder, drawn):
         bounded(*words, codes=(0, 1, 2, 4))
     record = bytearray((CORPUS / "record/of.record").read_bytes())
     entries = b"\x01\x01f\x02\x01\x01\x01" + b"".join(b"\x03" + leb(i) + b"\x01" for i in range(drawn.randint(50_000, 60_000)))
-    place = 136  # of the first moment: magic, seven numbers, the phase, `now`
+    place = 128  # of the first moment's size: magic, six numbers, the phase, `now`
+    assert struct.unpack_from("<Q", record, place) == (len(record) - 65536,)
     record[65536:] = entries
     struct.pack_into("<Q", record, place, len(entries))
     pathlib.Path("stack.record").write_bytes(record)
@@ -107,14 +109,33 @@ def test_bombs(folder, drawn):
         bounded("compare", "--events", name, name, codes=(2,))
 
 
+def sqlite_of(size, drawn):
+    """A history whose texts are long."""
+    with sqlite3.connect("made.sqlite") as database:
+        pathlib.Path("made.sqlite").write_bytes((CORPUS / "history/of.sqlite").read_bytes())
+        each = drawn.randint(50_000, 400_000)
+        database.executemany("INSERT INTO series VALUES (?, ?, 'a', 'a', 'a', ?, 0, 0, 'bytes')", ((1_000 + i, str(i), "x" * each) for i in range(size // each)))
+        database.executemany("INSERT INTO point VALUES (?, 1, 1.5)", ((1_000 + i,) for i in range(size // each)))
+    database.close()
+    return pathlib.Path("made.sqlite").read_bytes()
+
+
+def safetensors_of(size):
+    """A header of many tensors without elements."""
+    metadata = json.loads((CORPUS / "numbers/of.safetensors").read_bytes()[8:].split(b"}")[0].decode() + "}}")
+    header = json.dumps({**metadata, **{f"parameters/w{i}[0:0]": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(size // 70)}}).encode()
+    return struct.pack("<Q", len(header)) + header
+
+
 # night: makes files of many MiB and reads each in every command that takes it
 def test_large(folder, drawn):
-    """A file above 1 MiB costs 4 bytes of memory for each of its own beside what a small one may, and a second of a processor for each MiB (and three, in which it ends)."""
+    """A file above 1 MiB that is made to harm costs at most 1 GiB of memory or 4 bytes for each of its own (100 where it is packed), and 13 seconds of a processor or one more for each MiB."""
     mib = drawn.randint(2, 12)
     program = json.loads((CORPUS / "report/program.json").read_text())
     trials = program["trials"] * (mib * 1_000_000 // len(json.dumps(program["trials"])))
     event = b"}(h\x10h\x11h\x12\x8a\x06\x00\x00\x00\x00\x10\x7fh\x13J\x00\x10\x00\x00h\x14K\x00u"
     names = b"".join(b"\x8c" + bytes([len(name)]) + name + b"q" + bytes([16 + i]) + b"0" for i, name in enumerate((b"action", b"alloc", b"addr", b"size", b"stream")))
+    figures = ",".join(str(drawn.randrange(10**9)) for _ in range(mib * 300_000))
     contents = {
         "report.json": json.dumps({**program, "trials": trials}).encode(),
         "table.csv": b"step,loss\n" + b"".join(b"%d,0.5\n" % i for i in range(mib * 90_000)),
@@ -122,18 +143,39 @@ def test_large(folder, drawn):
         "ints.json": b"[" + b"0," * (mib * 500_000) + b"0]",
         "trace.pickle": b"\x80\x04" + names + b"}(\x8c\x08segments]\x8c\x0ddevice_traces](](" + event * (mib * 30_000) + b"eeu.",
         "sharing.pickle": memo_bomb(mib * 450_000, 3),
+        "history.sqlite": sqlite_of(mib << 20, drawn),
+        "config.toml": b"a = [" + b"0," * (mib * 500_000) + b"0]\n",
+        "numbers/a.safetensors": safetensors_of(mib << 20),
+        "of/memory.json.gz": gzip.compress(b'{"version": 2, "pictures": [{"events": [' + figures.encode() + b"]}]}", 1),
     }
     for name, content in contents.items():
+        pathlib.Path(name).parent.mkdir(exist_ok=True)
         pathlib.Path(name).write_bytes(content)
+    pathlib.Path("of/report.json").write_bytes((CORPUS / "report/program.json").read_bytes())
     assert all(len(content) > 1 << 20 for content in contents.values()), {name: len(content) for name, content in contents.items()}
     for name, words in (("report.json", "report ."), ("report.json", "compare report.json report.json"), ("table.csv", "compare losses table.csv table.csv"),
                         ("columns.csv", "compare losses columns.csv columns.csv"), ("ints.json", "snapshot show ints.json"), ("ints.json", "compare losses ints.json ints.json"),
-                        ("trace.pickle", "snapshot show trace.pickle"), ("trace.pickle", "snapshot convert trace.pickle --to perfetto --out o --force"), ("sharing.pickle", "snapshot show sharing.pickle")):
+                        ("trace.pickle", "snapshot show trace.pickle"), ("trace.pickle", "snapshot convert trace.pickle --to perfetto --out o --force"), ("sharing.pickle", "snapshot show sharing.pickle"),
+                        ("history.sqlite", "history . --metric *"), ("history.sqlite", "history . --last-good"), ("config.toml", "fit --config config.toml"), ("numbers/a.safetensors", "compare --numbers . ."),
+                        ("of/memory.json.gz", "report of")):
         size = len(contents[name]) * max(words.count(name), 1)
         code, _, err, seconds, peak = spent(*words.split())
         print(words, f"{size >> 20} MiB", code, f"{seconds:.1f} s", f"{peak >> 20} MiB", err.decode(errors="replace")[:200])
-        assert code in (0, 1, 2, 4) and (code != 2 or is_line(err)), err
-        assert peak < GIB + 4 * size and seconds < MOST_SECONDS + 3 + size / (1 << 20), (words, size, seconds, peak)
+        lines = [line for line in err.splitlines(keepends=True) if b": reading " not in line]
+        assert code in (0, 1, 2, 4) and (code != 2 or is_line(b"".join(lines))), err
+        assert peak < max(GIB, size * (100 if name.endswith(".gz") else 4)) and seconds < MOST_SECONDS + 3 + size / (1 << 20), (words, size, seconds, peak)
+
+
+def test_many_names(folder, drawn):
+    """Columns of losses and counters of a benchmark, as many as fit into a MiB: no name is searched among all others."""
+    number = drawn.randint(85_000, 95_000)
+    pathlib.Path("columns.csv").write_text("step," + ",".join(f"c{i}" for i in range(number)) + "\n1" + ",1" * number)
+    rows = json.loads((CORPUS / "benchmarks/three.json").read_text())
+    rows["benchmarks"][0].update({f"peak_{i}": 1 for i in range(number // 2)})
+    pathlib.Path("rows.json").write_text(json.dumps(rows))
+    for name, words in (("columns.csv", ["compare", "losses"]), ("rows.json", ["compare"])):
+        assert pathlib.Path(name).stat().st_size < 1 << 20
+        bounded(*words, name, name, codes=(0,))
 
 
 def packed(head, drawn):

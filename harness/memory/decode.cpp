@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -20,6 +19,14 @@
 #include "harness/record/string_table.h"
 #include "harness/record/units.h"
 #include "harness/virtual/recorder/format.h"
+#include "harness/memory/own_lists.h"
+#include "harness/memory/recording.h"
+#include "harness/memory/site.h"
+#include "harness/memory/snapshot.h"
+#include "harness/memory/taken_events.h"
+#include "harness/memory/unpickle.h"
+#include "reports/trace.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {
@@ -29,17 +36,6 @@ using Id = Tree::Id;
 using Type = Tree::Type;
 constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
 constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocation or segment
-
-/// Stacks by what they are: those of a snapshot are the only copy.
-struct ByFrames {
-  const std::vector<std::vector<std::uint32_t>>* all;
-  std::size_t operator()(std::uint32_t stack) const {
-    const auto& frames = (*all)[stack];
-    return std::hash<std::string_view>()(
-        {reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof frames[0]});
-  }
-  bool operator()(std::uint32_t a, std::uint32_t b) const { return (*all)[a] == (*all)[b]; }
-};
 
 /// What a snapshot says, of a tree: events while it grows, all else once it is whole. Messages name
 /// the place.
@@ -82,7 +78,7 @@ class Decoder : public EventTaker {
     if (tree_[list].size > 0) return false;  // some of its items were not for here
     const auto [known, fresh] = trace_of_.try_emplace(list, taken_.size());
     if (fresh) taken_.emplace_back();
-    Taken& trace = taken_[known->second];
+    TakenEvents& trace = taken_[known->second];
     places_.assign({{kTraces.data(), place}, {"", {}}});
     for (const Id id : items) {
       places_.back().item = trace.items++;
@@ -105,25 +101,7 @@ class Decoder : public EventTaker {
 
  private:
   static constexpr unsigned kIndexBits = 32;  // of an event's place in its trace
-  /// The events of a list.
-  struct Taken {
-    static constexpr std::size_t kPart = 1 << 14;
-    std::deque<std::vector<AllocatorEvent>> parts;  // all but the last have kPart
-    std::size_t items = 0;                          // with those that are no events
-    std::optional<std::size_t> moved_to;            // the device
 
-    std::size_t size() const {
-      return parts.empty() ? 0 : (parts.size() - 1) * kPart + parts.back().size();
-    }
-    const AllocatorEvent& at(std::size_t i) const { return parts[i / kPart][i % kPart]; }
-    void add(const AllocatorEvent& event) {
-      if (parts.empty() || parts.back().size() == kPart) {
-        parts.emplace_back();
-        if (parts.size() > 1) parts.back().reserve(kPart);  // most traces are short
-      }
-      parts.back().push_back(event);
-    }
-  };
   const AllocatorEvent& event_at(std::int64_t place) const {
     const auto at = static_cast<std::uint64_t>(place);
     return taken_[at >> kIndexBits].at(at & UINT32_MAX);
@@ -289,7 +267,7 @@ class Decoder : public EventTaker {
     });
   }
   /// A list may stand at several places.
-  void move(Taken& taken, std::size_t device) {
+  void move(TakenEvents& taken, std::size_t device) {
     auto& trace = out_.traces[device];
     if (taken.moved_to) {
       trace = out_.traces[*taken.moved_to];
@@ -397,7 +375,7 @@ class Decoder : public EventTaker {
   }
 
   Tree tree_;
-  std::deque<Taken> taken_;
+  std::deque<TakenEvents> taken_;
   std::unordered_map<Id, std::size_t> trace_of_;  // of lists, in taken_
   Snapshot out_;
   /// A list and the item that is read. Put into words only where it is wrong.

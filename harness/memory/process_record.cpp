@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "harness/memory/record_bytes.h"
+#include "harness/record/budget.h"
 #include "harness/record/file.h"
 #include "harness/record/units.h"
 
@@ -45,6 +46,7 @@ std::optional<RecordBytes> read_record(const std::filesystem::path& path, bool e
   if (!entries) return out;
   const std::uint64_t size = std::filesystem::file_size(path),
                       committed = std::min(out.header().moment().size, size - kHeader);
+  spend_on(path.string(), kHeader + committed, true);  // an event is a few bytes there
   out.bytes = first_bytes(path, kHeader + committed);
   const recorder::Moment& moment = out.header().moment();
   const std::uint64_t from = moment.left_from, to = std::min(moment.left_to, committed);

@@ -27,18 +27,25 @@ constexpr int kSlower = __has_feature(address_sanitizer) || __has_feature(thread
 #else
 constexpr int kSlower = 1;
 #endif
-constexpr int kMercy = 3;  // seconds in which a reader may come to an allocation
+constexpr std::int64_t kLeastBytes = kBudgetBytes * (kSlower > 1 ? 4 : 1);
+constexpr std::int64_t kEnd = 64 << 20;  // bytes for the end of a reader that was refused
+constexpr int kMercy = 3;                // seconds in which a reader may come to an allocation
+constexpr int kTold = 3;                 // seconds after which a large file is named
 
 std::atomic<bool> budget_open{false}, budget_late{false};
 std::atomic<std::int64_t> budget_used{0}, budget_most{0};
 std::atomic<std::uint64_t> budget_count{0}, budget_fails_at{0};
-std::int64_t budget_seconds = 0;
-char budget_said[1024];  // the line; the handler of a signal may allocate nothing
+std::int64_t budget_seconds = 0, budget_files = 0;  // bytes that the files may take
+// Lines; the handler of a signal may allocate nothing. The second is of progress.
+char budget_said[1024], budget_goes_on[1024];
+std::atomic<bool> budget_tells{false};     // the timer is for that line
+std::atomic<std::int64_t> budget_rest{0};  // seconds that are left behind it
 
-void say(const std::string& text) {
-  const std::size_t size = std::min(text.size(), sizeof budget_said - 1);
-  std::memcpy(budget_said, text.data(), size);
-  budget_said[size] = 0;
+template <std::size_t n>
+void say(char (&line)[n], const std::string& text) {
+  const std::size_t size = std::min(text.size(), n - 1);
+  std::memcpy(line, text.data(), size);
+  line[size] = 0;
 }
 
 void set_timer(std::int64_t after) {
@@ -46,12 +53,18 @@ void set_timer(std::int64_t after) {
   setitimer(ITIMER_PROF, &value, nullptr);
 }
 
-/// The first time a reader is told at its next allocation; the second ends one that makes none.
+void put(const char* text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+/// Tells that a large file is being read. The next time a reader is told at its next allocation
+/// that there is no more time; the one after that ends one that makes none.
 void on_timer(int) {
+  if (budget_tells.exchange(false)) {
+    put(budget_goes_on);
+    return set_timer(budget_rest);
+  }
   if (!budget_late.exchange(true)) return set_timer(kMercy * kSlower);
-  const auto put = [](const char* text) {
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
-  };
   put("error: "), put(budget_said), put("\n");
   _exit(2);
 }
@@ -62,6 +75,7 @@ void on_timer(int) {
 struct Spending {
   static inline std::string file;
   static inline thread_local const ReadingAt* place = nullptr;
+  static inline thread_local bool refusing = false;  // the line may take what it needs
 
   static std::string where() {
     if (place == nullptr) return file;
@@ -70,14 +84,16 @@ struct Spending {
   }
   [[noreturn]] static void refuse(const std::string& what) {
     const ReadingAt* at = std::exchange(place, nullptr);
-    budget_most += std::int64_t{64} << 20;  // for the end
+    refusing = true;
+    budget_most = std::max(budget_most.load(), budget_used.load()) + kEnd;
     budget_late = false;
     set_timer(kMercy * kSlower);
     place = at;
-    say(
+    say(budget_said,
         fmt::format("{}: takes more than {}, which is the most that a file of its size may take: "
                     "it is damaged, or not what tidemark or PyTorch wrote",
                     one_line(where()), what));
+    refusing = false;
     throw Overspent();
   }
 };
@@ -85,14 +101,15 @@ struct Spending {
 const char* Overspent::what() const noexcept { return budget_said; }
 
 Budget::Budget(int seconds) {
-  budget_used = 0, budget_most = kBudgetBytes * (kSlower > 1 ? 4 : 1),
+  budget_used = 0, budget_most = kLeastBytes, budget_files = 0;
   budget_seconds = seconds * kSlower;
   Spending::file.clear();
-  say("reading takes too long");
+  say(budget_said, "reading takes too long");
   struct sigaction action {};
   action.sa_handler = on_timer;
+  action.sa_flags = SA_RESTART;  // what is written meanwhile is written whole
   sigaction(SIGPROF, &action, nullptr);
-  budget_late = false;
+  budget_late = budget_tells = false;
   set_timer(budget_seconds);
   budget_open = true;
 }
@@ -107,19 +124,28 @@ void spend_on(const std::string& file, std::uint64_t bytes, bool packed) {
   Spending::file = file;
   if (!budget_open) return;
   const auto more = static_cast<std::int64_t>(bytes > kSmallFile ? bytes - kSmallFile : 0);
-  budget_most += more * (packed ? kBudgetPerPacked : kBudgetPerByte);
+  budget_files += static_cast<std::int64_t>(bytes) * (packed ? kBudgetPerPacked : kBudgetPerByte);
+  budget_most = std::max(budget_most.load(), std::max(kLeastBytes, budget_files));
   const std::int64_t text = packed ? more * kBudgetPerPacked / kBudgetPerByte : more;
-  budget_seconds +=
-      text / static_cast<std::int64_t>(kSmallFile) * kSlower;  // a second for each MiB
-  say(
+  const std::int64_t seconds =
+      text / static_cast<std::int64_t>(kSmallFile) * kSlower;  // one for each MiB
+  budget_seconds += seconds;
+  say(budget_said,
       fmt::format("{}: takes more than {} s, which is the most that a file of its size may take: "
                   "it is damaged, or not what tidemark or PyTorch wrote",
                   one_line(file), budget_seconds));
-  itimerval left{};
-  getitimer(ITIMER_PROF, &left);
-  left.it_value.tv_sec +=
-      static_cast<time_t>(text / static_cast<std::int64_t>(kSmallFile) * kSlower);
-  if (!budget_late) setitimer(ITIMER_PROF, &left, nullptr);
+  if (budget_late) return;
+  itimerval timer{};
+  getitimer(ITIMER_PROF, &timer);
+  timer.it_value.tv_sec += seconds + (budget_tells.exchange(false) ? budget_rest.load() : 0);
+  if (more > 0 && timer.it_value.tv_sec > kTold) {
+    say(budget_goes_on,
+        fmt::format("tidemark: {}: reading {} MiB ...\n", one_line(file), bytes >> 20));
+    budget_rest = timer.it_value.tv_sec - kTold;
+    budget_tells = true;
+    timer.it_value.tv_sec = kTold;
+  }
+  setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
 ReadingAt::ReadingAt(const void* object, Text text)
@@ -133,7 +159,8 @@ void spend(std::size_t bytes) {
     throw std::bad_alloc();
   }
   const std::int64_t left = budget_most - budget_used;
-  if (std::uncaught_exceptions() > 0) {  // what goes at the end of a reader takes what it needs
+  if (Spending::refusing ||
+      std::uncaught_exceptions() > 0) {  // what goes at the end of a reader takes what it needs
     budget_used += static_cast<std::int64_t>(bytes);
     return;
   }

@@ -20,12 +20,12 @@ struct Overspent : std::bad_alloc {
 inline constexpr std::uint64_t kSmallFile = 1 << 20;  // bytes
 inline constexpr std::int64_t kBudgetBytes = 800 << 20;
 inline constexpr int kBudgetSeconds = 9;  // of the processor
-/// Of each byte beyond kSmallFile: the bytes that it may take. The text of a file of gzip is taken
-/// to have 25 times its size, at most.
+/// Of each byte of the files, where these are more in all than kBudgetBytes. What is packed (by
+/// gzip; a record's entries) is taken to have 25 times its size, at most.
 inline constexpr std::int64_t kBudgetPerByte = 4, kBudgetPerPacked = 100;
 
-/// From its begin to its end this process spends from one budget: at first kBudgetBytes and
-/// kBudgetSeconds, which the files add to that are larger than kSmallFile. One at a time.
+/// From its begin to its end this process spends from one budget: kBudgetBytes and kBudgetSeconds,
+/// or more for files that are larger than kSmallFile: a second for each MiB. One at a time.
 class Budget {
  public:
   explicit Budget(int seconds = kBudgetSeconds);
@@ -37,7 +37,8 @@ class Budget {
 /// Ends the budget that is open: what has been read is worked on, by means that are not ours.
 void end_budget();
 
-/// A file of so many bytes is read from here on.
+/// A file of so many bytes is read from here on. One of more than kSmallFile is named on stderr
+/// where that takes three seconds.
 void spend_on(const std::string& file, std::uint64_t bytes, bool packed);
 
 /// The place in the file that is read at present, for the line of Overspent: `text(object)`. Places

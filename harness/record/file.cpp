@@ -6,18 +6,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 #include "harness/record/budget.h"
 #include "harness/record/lock.h"
-#include "harness/record/one_line.h"
 
 namespace tidemark {
 namespace {
-
-constexpr std::uint64_t kTold = 64 << 20;  // bytes of a file from which on it is told
 
 /// A file, open for reading; a pipe without a writer does not hold it up.
 Held open_regular(const std::filesystem::path& file, struct stat& facts, std::string& why) {
@@ -54,11 +50,6 @@ std::string read_bytes(const std::filesystem::path& file, std::string_view give,
   if (why.empty()) {
     const auto size = static_cast<std::uint64_t>(facts.st_size);
     spend_on(file.string(), size, file.extension() == ".gz" || file.extension() == ".xz");
-    if (size >= kTold && isatty(STDERR_FILENO) != 0)
-      std::fputs(
-          (one_line(file.string()) + ": reading " + std::to_string(size >> 20) + " MiB ...\n")
-              .c_str(),
-          stderr);
     if (size <= most) text.resize(size + 1);  // one more: the end is seen by the same call
     if (size > most || !read_on(held.file(), text, most + 1) || text.size() > most)
       why = size > most || text.size() > most

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/record/budget.h"
 #include "harness/record/file.h"
 #include "harness/record/units.h"
 
@@ -60,6 +61,7 @@ Database::Database(const std::filesystem::path& file, Open how, int patience_ms)
   sqlite3_hard_heap_limit64(kMostHeap);
   std::error_code none;
   const std::uintmax_t size = std::filesystem::file_size(file, none);
+  spend_on(file_, none ? 0 : size, false);
   steps_left_ = kFewestSteps + (none ? 0 : static_cast<std::int64_t>(size / kStepsEach));
   sqlite3_progress_handler(
       handle_, kStep,

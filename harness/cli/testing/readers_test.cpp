@@ -345,6 +345,21 @@ TEST(Budgets, AreKept) {
     for (;;) all.emplace_back(1 << 20, 'x');
   };
   EXPECT_NE(refusal_of(grow, "").find("MiB of memory, which is the most"), std::string::npos);
+  // One that takes much while it goes, and then goes on.
+  const auto stubborn = [&](std::string_view) {
+    struct Greedy {
+      std::vector<char>& kept;
+      ~Greedy() { kept.resize(300 << 20); }
+    };
+    std::vector<char> kept;
+    try {
+      const Greedy greedy{kept};
+      grow("");
+    } catch (const Overspent&) {
+    }
+    grow("");
+  };
+  EXPECT_NE(refusal_of(stubborn, "").find("MiB of memory, which is the most"), std::string::npos);
   EXPECT_EXIT(
       {
         const Budget budget(1);
