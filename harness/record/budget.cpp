@@ -76,15 +76,22 @@ struct Spending {
   static inline std::string file;
   static inline thread_local const ReadingAt* place = nullptr;
   static inline thread_local bool refusing = false;  // the line may take what it needs
+  struct Refusing {
+    Refusing() { refusing = true; }
+    ~Refusing() { refusing = false; }
+  };
 
   static std::string where() {
     if (place == nullptr) return file;
     const std::string text = place->text_(place->object_);
     return file.empty() || text.starts_with(file) ? text : file + ": " + text;
   }
-  [[noreturn]] static void refuse(const std::string& what) {
+  /// `late`: it has no time left, else no memory.
+  [[noreturn]] static void refuse(bool late) {
     const ReadingAt* at = std::exchange(place, nullptr);
-    refusing = true;
+    const Refusing now;
+    const std::string what = late ? fmt::format("{} s", budget_seconds)
+                                  : fmt::format("{} MiB of memory", budget_most.load() >> 20);
     budget_most = std::max(budget_most.load(), budget_used.load()) + kEnd;
     budget_late = false;
     set_timer(kMercy * kSlower);
@@ -93,7 +100,6 @@ struct Spending {
         fmt::format("{}: takes more than {}, which is the most that a file of its size may take: "
                     "it is damaged, or not what tidemark or PyTorch wrote",
                     one_line(where()), what));
-    refusing = false;
     throw Overspent();
   }
 };
@@ -164,10 +170,8 @@ void spend(std::size_t bytes) {
     budget_used += static_cast<std::int64_t>(bytes);
     return;
   }
-  if (left < 0 || bytes > static_cast<std::uint64_t>(left)) {
-    Spending::refuse(fmt::format("{} MiB of memory", budget_most.load() >> 20));
-  }
-  if (budget_late) Spending::refuse(fmt::format("{} s", budget_seconds));
+  if (left < 0 || bytes > static_cast<std::uint64_t>(left)) Spending::refuse(false);
+  if (budget_late) Spending::refuse(true);
   budget_used += static_cast<std::int64_t>(bytes);
 }
 

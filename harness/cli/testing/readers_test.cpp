@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -348,10 +349,10 @@ TEST(Budgets, AreKept) {
   // One that takes much while it goes, and then goes on.
   const auto stubborn = [&](std::string_view) {
     struct Greedy {
-      std::vector<char>& kept;
-      ~Greedy() { kept.resize(300 << 20); }
+      std::unique_ptr<char[]>& kept;
+      ~Greedy() { kept.reset(new char[std::size_t{2} << 30]); }  // no page of it is touched
     };
-    std::vector<char> kept;
+    std::unique_ptr<char[]> kept;
     try {
       const Greedy greedy{kept};
       grow("");
