@@ -113,6 +113,12 @@ def test_annotations():
         "::error" not in (FOLDER / "none" / "summary.md").read_text(), "none elsewhere")
 
 
+def test_two_processes_of_one_rank():
+    """A launcher of a name that is not known is not refused, and what it does is said."""
+    twice = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import torch; torch.ones(1, device=0)'], check=True)\nx = torch.ones(1, device='cuda')"
+    python(twice, "--ranks", 1).ends(0, "tidemark: 2 processes are rank 0, each with a row of its own")
+
+
 def test_launchers_are_refused():
     """A program that starts ranks is not started once for each rank."""
     program = ["train.py", "--launcher", "torchrun"]

@@ -269,7 +269,8 @@ MemoryNeed run_with_room(const ExecOptions& exec, const fs::path& program,
       need.allocated = std::max(need.allocated, device.allocated);
       need.reserved = std::max(need.reserved, device.reserved);
     }
-  for (const Start& one : all) late = late || fs::exists(notes / (one.name + ".late"));
+  for (const Start& one : all)
+    late = late || fs::exists(notes / (fs::path(one.name).filename().string() + ".late"));
   if (late)
     need.until = fmt::format("it was ended after {} s", limit);
   else if (end.code != 0 && !all_steady(steady))

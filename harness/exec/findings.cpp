@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <map>
 
 #include "harness/exec/outcome.h"
 #include "harness/print.h"
@@ -15,6 +16,7 @@
 #include "reports/annotation.h"
 #include "reports/folder.h"
 #include "reports/program/text.h"
+#include "reports/units.h"
 
 namespace tidemark {
 namespace {
@@ -22,6 +24,15 @@ namespace {
 namespace fs = std::filesystem;
 
 void say_peaks(const ProgramRecord& program) {
+  std::map<int, std::int64_t> by_rank;
+  for (const ProcessRecord& process : program.processes)
+    if (process.rank && !process.devices.empty()) ++by_rank[*process.rank];
+  for (const auto& [rank, count] : by_rank)
+    if (count > 1)
+      say(fmt::format(
+          "tidemark: {} are rank {}, each with a row of its own: it was restarted, or a "
+          "launcher runs once for each rank\n",
+          plural(count, "process", "processes"), rank));
   if (program.processes.empty())
     say("tidemark: no process of the program has recorded CUDA memory: none has used it, or it has "
         "not the environment of tidemark exec (env -i and sudo clear it)\n");
