@@ -53,7 +53,8 @@ def outcomes(outcomes_and_output):
 
 
 def sections(output):
-    """What pytest prints of each failed test of sample_failures.py."""
+    """What pytest prints of each failed test of sample_failures.py, without the line of `tidemark exec` at its end, which has a heading."""
+    output = re.sub(r"(?m)^-{3,} tidemark exec -{3,}\n(?:tidemark: .*\n)+", "", output)
     found = re.findall(r"(?ms)^_{3,} (?:ERROR at \w+ of )?(test_\S+) _{3,}\n(.*?)(?=^_{3,} |^={3,} |^rank 0: )", output)
     return {name: text for name, text in found if "sample_failures.py" in text}
 
