@@ -16,7 +16,7 @@
 #include "reports/annotation.h"
 #include "reports/folder.h"
 #include "reports/program/text.h"
-#include "reports/units.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

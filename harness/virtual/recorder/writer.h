@@ -43,6 +43,12 @@ class Writer : public Follower {
     Number stack = 0, module = 0, node = 0;
   };
 
+  /// A stream in the record, where it has names of streams; empty: it has its handle alone.
+  struct Stream {
+    std::uint64_t number = 0;
+    std::string name;
+  };
+
   /// The file must be empty; `begin_ns`: the clock's time now.
   Writer(const std::string& path, History history, std::int64_t begin_ns);
   Writer(int file, History history, std::int64_t begin_ns);
@@ -58,11 +64,6 @@ class Writer : public Follower {
   virtual Place place_now() = 0;
   /// An allocation was written.
   virtual void on_allocated(std::uint64_t) {}
-  /// A stream in the record, where it has names of streams; empty: it has its handle alone.
-  struct Stream {
-    std::uint64_t number = 0;
-    std::string name;
-  };
   virtual Stream stream_of(void*) { return {}; }
 
   void start(std::int64_t begin_ns);
