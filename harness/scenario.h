@@ -142,6 +142,9 @@ struct Oracle {
 struct Scenario {
   std::string name, title;
   std::string story;  // what is retained, why that is needless, where it was seen
+  /// What keeps the wasted memory, or how long, after the word "kept": "by the communication
+  /// stream".
+  std::string kept = {};
   /// The statistic in which the saving of a step is told and judged.
   Statistic statistic = Statistic::allocated;
   /// The meaning of every symbol of the forms, in a sentence each.

@@ -13,12 +13,12 @@
 #include "harness/memory/step.h"
 #include "harness/record/gzip.h"
 #include "harness/record/json_writer.h"
+#include "harness/record/terms.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/overview.h"
 #include "reports/picture_json.h"
 #include "reports/saving.h"
-#include "reports/thin.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -26,7 +26,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kFewestSamples = 32;  // a timeline: enough for the eye
 constexpr std::size_t kFewestMoments = 200;
 
 struct Assertion {
@@ -57,91 +56,38 @@ Json tallies(const TrialRecord& trial) {
   return out;
 }
 
-Json differences(const std::vector<Sample>& samples, auto member) {
-  Json out = Json::array();
-  std::int64_t before = 0;
-  for (const Sample& sample : samples) {
-    out.push_back(sample.*member - before);
-    before = sample.*member;
-  }
-  return out;
-}
-
 /// Uses of freed memory come first, then larger races.
 bool worse_race(const Race& a, const Race& b) {
   return std::pair(a.kind != "freed", -a.bytes) < std::pair(b.kind != "freed", -b.bytes);
 }
 
-Json rank_json(const RankRecord& rank, std::size_t most, const PageBudget& budget) {
-  const std::vector<Sample> kept = thin(rank.timeline, most);
+Json rank_json(const RankRecord& rank, const PageBudget& budget) {
   std::vector<Race> races = rank.races;
   std::ranges::stable_sort(races, worse_race);
   races.resize(std::min(races.size(), budget.races));
-  Json out = json_of(rank, {"rank", "phases", "categories", "counters", "phase_starts",
-                            "outside_allocator", "outside_owners", "unheld"});
-  out.update({{"races", json_of(races)},
-              {"races_in_all", rank.races.size()},
-              {"timeline",
-               {{"in_all", thin(rank.timeline, rank.timeline.size()).size()},
-                {"time", differences(kept, &Sample::time)},
-                {"allocated", differences(kept, &Sample::allocated)},
-                {"active", differences(kept, &Sample::active)},
-                {"reserved", differences(kept, &Sample::reserved)}}}});
+  Json out = json_of(
+      rank, {"rank", "phases", "counters", "outside_allocator", "outside_owners", "unheld"});
+  out.update({{"races", json_of(races)}, {"races_in_all", rank.races.size()}});
   return out;
 }
 
-/// The picture of a rank whose memory was kept, in bytes of the allocator's blocks; null where
-/// there is none.
-Json memory_json(const RankRecord& rank, const PageBudget& budget) {
-  auto bytes = unpacked_bytes(rank.memory);
-  if (!bytes || bytes->empty()) return nullptr;
-  const Snapshot history = in_blocks(
-      record_snapshot(RecordBytes{std::move(*bytes)}, fmt::format("memory of rank {}", rank.rank)));
-  for (const DeviceSummary& device : analyse(history)) {
-    const MemoryPicture picture = picture_of(history, device);
-    if (picture.events.empty()) continue;
-    Json out = picture_json(thinned(picture, budget.moments));
-    out["names"] = {fmt::format("rank {}", rank.rank)};
-    return out;
+/// The saving's formula, and the amounts that it is the sum of: null where it is no sum of amounts.
+Json formula_json(const TrialRecord& trial, const Verdict* step) {
+  if (step == nullptr || step->formula.empty()) return {{"formula", ""}, {"terms", nullptr}};
+  Json terms;
+  if (const auto all = terms_of({step->formula, step->values}, trial.symbols)) {
+    terms = Json::array();
+    for (const Term& term : *all) {
+      Json& added = terms.emplace_back(json_of(*term.symbol, {"name", "what", "kinds"}));
+      added.update({{"times", term.times}, {"bytes", term.bytes}});
+    }
   }
-  return nullptr;
-}
-
-/// That of the rank with the highest peak, of those that have one.
-Json picture_of(const VariantRecord& variant, const PageBudget& budget) {
-  const RankRecord* highest = nullptr;
-  for (const RankRecord& rank : variant.ranks)
-    if (!rank.memory.empty() &&
-        (highest == nullptr || rank.peak(Statistic::active) > highest->peak(Statistic::active)))
-      highest = &rank;
-  return highest == nullptr ? Json() : memory_json(*highest, budget);
-}
-
-/// The number of entries of each list with which all lists together have at most `most`; short
-/// lists leave their share to long ones.
-std::size_t fair_share(std::vector<std::size_t> lengths, std::size_t most, std::size_t fewest,
-                       std::size_t each) {
-  std::ranges::sort(lengths);
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const std::size_t fair = most / (lengths.size() - i);
-    if (lengths[i] > fair) return std::clamp(fair, fewest, each);
-    most -= lengths[i];
-  }
-  return each;
-}
-
-/// Number of samples kept of each timeline: at most 2,000, more than a chart has pixels.
-std::size_t samples_of(const Report& report, const PageBudget& budget) {
-  std::vector<std::size_t> lengths;
-  for (const TrialRecord& trial : report.trials)
-    for (const VariantRecord& variant : trial.variants)
-      for (const RankRecord& rank : variant.ranks) lengths.push_back(rank.timeline.size());
-  return fair_share(lengths, budget.samples, kFewestSamples, 2000);
+  return {{"formula", step->formula}, {"terms", std::move(terms)}};
 }
 
 Json savings_json(const TrialRecord& trial) {
   Json out = Json::array();
-  for (const Saving& one : savings_of(trial))
+  for (const Saving& one : savings_of(trial)) {
     out.push_back({{"fix", one.fix},
                    {"baseline", text_or_null(one.baseline)},
                    {"statistic", name_of(one.statistic)},
@@ -150,6 +96,8 @@ Json savings_json(const TrialRecord& trial) {
                    {"saved", saved_text(one)},
                    {"judged", one.judged ? Json(name_of(*one.judged)) : Json()},
                    {"price", price_text(one)}});
+    out.back().update(formula_json(trial, one.step));
+  }
   return out;
 }
 
@@ -173,6 +121,60 @@ Json outcomes(const std::vector<Overview>& groups) {
   return out;
 }
 
+/// Pictures of variants, of the rank with the highest peak of those whose memory was kept, in bytes
+/// of the allocator's blocks.
+class Pictures {
+ public:
+  Pictures(const Report& report, std::size_t moments) {
+    for (const TrialRecord& trial : report.trials)
+      for (const VariantRecord& variant : trial.variants) add(variant, moments);
+  }
+
+  /// The pictures with so many moments, equal ones once, and the place of each variant's.
+  struct Placed {
+    Json all = Json::array();
+    std::unordered_map<const VariantRecord*, std::size_t> places;
+  };
+  Placed placed(const Report& report, std::size_t moments) const {
+    Placed out;
+    std::map<std::string, std::size_t> known;
+    for (const TrialRecord& trial : report.trials)
+      for (const VariantRecord& variant : trial.variants) {
+        const auto picture = pictures_.find(&variant);
+        if (picture == pictures_.end()) continue;
+        Json json = picture_json(thinned(picture->second, moments));
+        json["names"] = {picture->second.where};
+        const auto [place, fresh] = known.try_emplace(json.dump(), out.all.size());
+        if (fresh) out.all.push_back(std::move(json));
+        out.places[&variant] = place->second;
+      }
+    return out;
+  }
+
+ private:
+  void add(const VariantRecord& variant, std::size_t moments) {
+    const RankRecord* highest = nullptr;
+    for (const RankRecord& rank : variant.ranks)
+      if (!rank.memory.empty() &&
+          (highest == nullptr || rank.peak(Statistic::active) > highest->peak(Statistic::active)))
+        highest = &rank;
+    if (highest == nullptr) return;
+    auto bytes = unpacked_bytes(highest->memory);
+    if (!bytes || bytes->empty()) return;
+    const Snapshot history = in_blocks(record_snapshot(
+        RecordBytes{std::move(*bytes)}, fmt::format("memory of rank {}", highest->rank)));
+    for (const DeviceSummary& device : analyse(history)) {
+      MemoryPicture picture = picture_of(history, device);
+      if (picture.events.empty()) continue;
+      picture.where = fmt::format("rank {}", highest->rank);
+      pictures_.emplace(&variant, thinned(std::move(picture), moments));
+      return;
+    }
+  }
+
+  std::map<const VariantRecord*, MemoryPicture> pictures_;
+};
+
 /// The figures of another run's variant that stand beside.
 Json base_json(const VariantRecord& variant) {
   Json out;
@@ -184,12 +186,13 @@ Json base_json(const VariantRecord& variant) {
 /// A page's data, of which no more than one trial is there as JSON at a time.
 class PageParts {
  public:
-  PageParts(const Report& report, const PageBudget& budget, const Report* base)
+  PageParts(const Report& report, const Pictures& pictures, const PageBudget& budget,
+            const Report* base)
       : report_(report),
         budget_(budget),
-        samples_(samples_of(report, budget)),
         groups_(overviews(report)),
-        kept_(report.trials.size()) {
+        kept_(report.trials.size()),
+        pictures_(pictures.placed(report, budget.moments)) {
     if (base != nullptr)
       for (const TrialPair& pair : pair_trials(*base, report).trials)
         base_of_[pair.fresh] = pair.base;
@@ -206,8 +209,10 @@ class PageParts {
   }
 
   Json head() const {
-    return {
-        {"run", json_of(report_.run)}, {"scenarios", outcomes(groups_)}, {"left_out", left_out_}};
+    return {{"run", json_of(report_.run)},
+            {"scenarios", outcomes(groups_)},
+            {"left_out", left_out_},
+            {"pictures", pictures_.all}};
   }
 
   Json trial(std::size_t place) const {
@@ -220,20 +225,20 @@ class PageParts {
                             "not_run", "gradients"}));
       added["ranks"] = Json::array();
       for (const RankRecord& rank : variant.ranks)
-        added["ranks"].push_back(rank_json(rank, samples_, budget_));
+        added["ranks"].push_back(rank_json(rank, budget_));
       added["brief"] = variant.error.empty() ? "" : brief_error(variant);
       if (variant.timing || !variant.step_time_ns.empty())
         added["step_ns"] = typical_step_time(variant);
       added["shaped"] = shaped_by_capacity(variant);
       added["files"] = files_json(variant);
-      if (Json picture = picture_of(variant, budget_); !picture.is_null())
-        added["picture"] = std::move(picture);
+      if (const auto picture = pictures_.places.find(&variant); picture != pictures_.places.end())
+        added["picture"] = picture->second;
       if (base == base_of_.end()) continue;
       const VariantRecord* other = variant_in(*base->second, variant.name);
       if (other != nullptr && !other->ranks.empty()) added["base"] = base_json(*other);
     }
     Json out = json_of(trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed",
-                               "params", "skipped", "story", "symbols", "not_run"});
+                               "params", "skipped", "story", "kept", "symbols", "not_run"});
     out.update({{"command", command(report_, trial)},
                 {"variants", std::move(variants)},
                 {"savings", savings_json(trial)},
@@ -249,9 +254,10 @@ class PageParts {
  private:
   const Report& report_;
   const PageBudget& budget_;
-  std::size_t samples_, left_out_ = 0;
+  std::size_t left_out_ = 0;
   std::vector<Overview> groups_;
   std::vector<std::vector<const Verdict*>> kept_;  // by trial
+  Pictures::Placed pictures_;
   std::unordered_map<const TrialRecord*, const TrialRecord*> base_of_;
   std::unordered_map<const TrialRecord*, std::ptrdiff_t> group_of_;
 };
@@ -263,7 +269,7 @@ std::string dumped(const Json& json) {
 }  // namespace
 
 Json page_data(const Report& report, const PageBudget& budget, const Report* base) {
-  const PageParts parts(report, budget, base);
+  const PageParts parts(report, Pictures(report, budget.moments), budget, base);
   Json out = parts.head();
   out["trials"] = Json::array();
   for (std::size_t i = 0; i < report.trials.size(); ++i) out["trials"].push_back(parts.trial(i));
@@ -271,8 +277,9 @@ Json page_data(const Report& report, const PageBudget& budget, const Report* bas
 }
 
 std::string packed_page_data(const Report& report, const Report* base, PageBudget budget) {
+  const Pictures pictures(report, budget.moments);
   for (;;) {
-    const PageParts parts(report, budget, base);
+    const PageParts parts(report, pictures, budget, base);
     const std::string text = base64(gzip([&](const Put& put) {
       const std::string head = dumped(parts.head());
       put(std::string_view(head).substr(0, head.size() - 1));
@@ -282,8 +289,8 @@ std::string packed_page_data(const Report& report, const Report* base, PageBudge
       put("]}");
     }));
     if (text.size() / 4 * 3 <= budget.packed || budget.assertions == 0) return text;
-    if (samples_of(report, budget) > kFewestSamples)
-      budget.samples /= 2, budget.moments = std::max(budget.moments / 2, kFewestMoments);
+    if (budget.moments > kFewestMoments)
+      budget.moments = std::max(budget.moments / 2, kFewestMoments);
     else
       budget.assertions = std::min(budget.assertions, assertions_of(report).size()) / 2;
   }

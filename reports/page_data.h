@@ -1,5 +1,5 @@
-// The data of report.html: the report without what the page does not show, timelines as differences
-// and thinned where they are long, compressed. report.json stays whole beside it.
+// The data of report.html: the report without what the page does not show, compressed. report.json
+// stays whole beside it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,6 @@ namespace tidemark {
 
 /// Limits of a page's part of a report. The page counts what is left out.
 struct PageBudget {
-  std::size_t samples = 500'000;  // over all timelines: what a browser reads at once
   std::size_t assertions =
       50'000;  // verdicts that differ in the rank alone count once; failed ones stay longest
   std::size_t races = 20;          // a rank
@@ -22,11 +21,13 @@ struct PageBudget {
 };
 
 /// Fields of the record as report.json has them, and what page/data.js reads besides. Variants that
-/// `base` has too carry its figures.
+/// `base` has too carry its figures. A variant has the place of its picture in "pictures", where
+/// equal ones stand once.
 nlohmann::ordered_json page_data(const Report& report, const PageBudget& budget = {},
                                  const Report* base = nullptr);
 
-/// page_data as gzipped JSON in base64, samples and assertions halved until the budget holds. The
+/// page_data as gzipped JSON in base64, moments of pictures, then assertions
+/// halved until the budget holds. The
 /// same report gives the same bytes.
 std::string packed_page_data(const Report& report, const Report* base = nullptr,
                              PageBudget budget = {});

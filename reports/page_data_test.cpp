@@ -18,42 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-auto extremes(const std::vector<Sample>& samples) {
-  std::vector<Bytes> out;
-  for (auto member : {&Sample::allocated, &Sample::active, &Sample::reserved}) {
-    const auto [low, high] =
-        std::ranges::minmax_element(samples, {}, [member](const Sample& s) { return s.*member; });
-    out.push_back((*low).*member);
-    out.push_back((*high).*member);
-  }
-  return out;
-}
-
-TEST(Thin, KeepsEveryExtremeAndTheEnds) {
-  for (std::size_t n : {1u, 2u, 7u, 8u, 9u, 100u, 5000u}) {
-    for (std::size_t most : {0u, 8u, 50u, 2000u}) {
-      for (unsigned seed = 0; seed < 20; ++seed) {
-        const std::vector<Sample> all = noise(n, seed), kept = thin(all, most);
-        ASSERT_EQ(extremes(kept), extremes(all)) << n << " " << most << " " << seed;
-        ASSERT_LE(kept.size(), std::max<std::size_t>(most, 8));
-        ASSERT_EQ(kept.front().time, all.front().time);
-        ASSERT_EQ(kept.back().time, all.back().time);
-        ASSERT_TRUE(std::ranges::is_sorted(kept, {}, &Sample::time));
-      }
-    }
-  }
-}
-
-TEST(Thin, WhatOnlyRepeatsGoesFirst) {
-  std::vector<Sample> all(1000, Sample{0, 5, 6, 7});
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].time = static_cast<Ns>(i);
-  all[500].active = 60;
-  std::vector<Ns> times;
-  for (const Sample& s : thin(all, 100)) times.push_back(s.time);
-  EXPECT_THAT(times, testing::ElementsAre(0, 500, 501, 999));
-  EXPECT_TRUE(thin(std::vector<Sample>(), 100).empty());
-}
-
 TEST(Thin, ExtremesOfAnyHeights) {
   const auto saw = [](std::size_t i) { return i == 4321 ? 1e9 : static_cast<double>(i % 10); };
   const std::vector<std::size_t> kept = tidemark::extremes(100'000, 50, {saw});
@@ -100,8 +64,6 @@ TEST(PageData, HoldsTheFiguresOfTheReport) {
               testing::HasSubstr("tidemark run fsdp_prefetch"));
   const Json& rank = trial["variants"][0]["ranks"][1];
   EXPECT_EQ(rank["phases"][0]["allocated"], (Json{{"peak", 4 << 20}, {"end", 3 << 20}}));
-  EXPECT_EQ(rank["timeline"]["time"], (Json{0, 1500, 1500}));
-  EXPECT_EQ(rank["timeline"]["allocated"], (Json{3 << 20, 1 << 20, -(1 << 20)}));
   EXPECT_EQ(trial["variants"][0]["loss"][1]["hex"], "0x1.5555555555555p-2");
   ASSERT_EQ(trial["verdicts"].size(), 3u);
   const Json& failed = trial["verdicts"][2];  // stash on two ranks, of which one failed
@@ -164,28 +126,69 @@ TEST(PageData, FailuresAreLeftOutLast) {
   EXPECT_EQ(all, verdicts);
 }
 
-TEST(PageData, AHugeReportStaysUnderEightMegabytesWithItsPeaks) {
-  const Report report = huge_report();
-  const std::string page = html(report);
+TEST(PageData, AHugeReportStaysUnderEightMegabytes) {
+  const std::string page = html(huge_report());
   EXPECT_LT(page.size(), 8'000'000u);
   EXPECT_GT(page.size(), 1'000'000u);
-  const Json data = unpacked_page_data(page);
-  EXPECT_GT(data["left_out"].get<int>(), 0);
-  for (std::size_t t = 0; t < report.trials.size(); t += 7) {
-    for (std::size_t v = 0; v < report.trials[t].variants.size(); ++v) {
-      const Json& kept = data["trials"][t]["variants"][v]["ranks"][7]["timeline"];
-      std::vector<Sample> samples(kept["time"].size());
-      Sample sum;
-      for (std::size_t i = 0; i < samples.size(); ++i) {
-        sum.time += kept["time"][i].get<Ns>(), sum.allocated += kept["allocated"][i].get<Bytes>();
-        sum.active += kept["active"][i].get<Bytes>(),
-            sum.reserved += kept["reserved"][i].get<Bytes>();
-        samples[i] = sum;
-      }
-      EXPECT_EQ(extremes(samples), extremes(report.trials[t].variants[v].ranks[7].timeline));
-      EXPECT_EQ(kept["in_all"], 700);
+  EXPECT_GT(unpacked_page_data(page)["left_out"].get<int>(), 0);
+}
+
+TEST(PageData, EqualPicturesStandOnceAndHaveThePeakOfTheRecord) {
+  Report report = sample_report(2);
+  TrialRecord& trial = report.trials[3];
+  ASSERT_EQ(trial.schedule, "lagging");
+  trial.variants[5] = trial.variants[2];
+  trial.variants[5].name = "the same again";
+  PageBudget budget;
+  budget.moments = 40;
+  const Json data = page_data(report, budget);
+  const Json& variants = data["trials"][3]["variants"];
+  EXPECT_EQ(variants[2]["picture"], variants[5]["picture"]);
+  EXPECT_NE(variants[2]["picture"], variants[0]["picture"]);
+  EXPECT_FALSE(data["trials"][1]["variants"][0].contains("picture")) << "its memory was not kept";
+  for (std::size_t v = 0; v < trial.variants.size(); ++v) {
+    const Json& picture = data["pictures"][variants[v]["picture"].get<std::size_t>()];
+    EXPECT_LE(picture["moments"], 40);
+    EXPECT_EQ(picture["names"], Json::array({"rank 3"}));
+    const auto peak = picture["peak"].get<std::int64_t>();
+    std::int64_t active = 0, from = 0;
+    const Json& blocks = picture["blocks"];
+    for (std::size_t i = 0; i < blocks["from"].size(); ++i) {
+      from += blocks["from"][i].get<std::int64_t>();
+      if (from <= peak && peak < from + blocks["lives"][i].get<std::int64_t>())
+        active += blocks["bytes"][i].get<Bytes>();
     }
+    EXPECT_EQ(active, trial.variants[v].ranks.back().peak(Statistic::active));
   }
+}
+
+TEST(PageData, SavingsAreSumsOfAmounts) {
+  Report report = small_report();
+  TrialRecord& trial = report.trials[1];
+  using enum MemoryKind;
+  trial.symbols = {{"U", "a unit", {gathered_parameters}, {}},
+                   {"rest", "what stays", {parameters, inputs}, {}},
+                   {"x", "an activation", {activations}, {}},
+                   {"L", "layers", {}, {}}};
+  Verdict step{.name = "saving/step", .variant = "stash", .status = Status::pass};
+  step.formula = "(rest_record_stream + (2*L - 1)*U + x) - (rest_stash + 3*x + U)";
+  step.values = {{"rest_record_stream", 1000}, {"rest_stash", 700}, {"L", 4}, {"U", 64}, {"x", 8}};
+  trial.verdicts.push_back(step);
+  const auto terms = [&] { return page_data(report)["trials"][1]["savings"][0]["terms"]; };
+  const auto term = [](const char* name, const char* what, std::vector<std::string> kinds,
+                       double times, double bytes) {
+    return Json{
+        {"name", name}, {"what", what}, {"kinds", kinds}, {"times", times}, {"bytes", bytes}};
+  };
+  EXPECT_EQ(terms(), (Json{term("U", "a unit", {"gathered parameters"}, 6, 384),
+                           term("rest", "what stays", {"parameters", "inputs"}, 1, 300),
+                           term("x", "an activation", {"activations"}, -2, -16)}));
+  for (const char* other : {"U*U", "max(U, x) + rest_stash*rest_stash", "U + Q", "U +", "5"}) {
+    trial.verdicts.back().formula = other;
+    EXPECT_TRUE(terms().is_null()) << other;
+  }
+  trial.verdicts.back().formula = "L*U - L*U";
+  EXPECT_EQ(terms(), Json::array());
 }
 
 TEST(PageData, Base64) {

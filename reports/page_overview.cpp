@@ -73,7 +73,7 @@ std::string base_text(const Report& base, const Changes* changes) {
                   changes == nullptr ? "" : " " + text(changes->summary) + "."));
 }
 
-std::string top(const Report& report, const Report* base, const Changes* changes) {
+std::string top(const Report& report, const Changes* changes) {
   const RunRecord& run = report.run;
   std::string facts = counts_text(report);
   for (const std::string& fact :
@@ -86,6 +86,13 @@ std::string top(const Report& report, const Report* base, const Changes* changes
                   text(headline(report) +
                        (changes == nullptr ? "" : "; against the other run: " + changes->result))) +
       element("p", "facts", text(facts)) + "\n";
+  return out + "</header>\n";
+}
+
+/// What a reader must know of the figures.
+std::string notes(const Report& report, const Report* base, const Changes* changes) {
+  const RunRecord& run = report.run;
+  std::string out = "<div id=\"notes\">\n";
   for (const auto& lines : {run.faults, gaps(report), fits_text(report)})
     for (const std::string& line : lines) out += sentence(line) + "\n";
   if (!run.sharing.empty()) out += sentence(run.sharing, "gap sharing") + "\n";
@@ -101,7 +108,7 @@ std::string top(const Report& report, const Report* base, const Changes* changes
          "<p class=\"quiet files\">Beside this page: <a href=\"report.json\">report.json</a> "
          "(the record), <a href=\"summary.md\">summary.md</a>, <a "
          "href=\"junit.xml\">junit.xml</a>, <a href=\"benchmark.json\">benchmark.json</a>.</p>"
-         "\n</header>\n";
+         "\n</div>\n";
 }
 
 /// "6 MiB: 6,291,456 bytes": the unit that people read first.
@@ -198,29 +205,8 @@ std::string saving_cells(const Saving& one, const Beside& beside, const TrialRec
   return out + "<td class=\"quiet\" colspan=\"2\">not there</td>";
 }
 
-/// Two bars, of the baseline's peak and of the lowest peak of a fix, up to the GPU's capacity where
-/// the baseline takes a tenth of it or more.
-std::string peak_bars(const std::vector<Saving>& all, Bytes capacity) {
-  if (all.empty() || !all.front().before || *all.front().before <= 0) return "";
-  const Saving& best = *std::ranges::min_element(all, {}, &Saving::after);
-  const Bytes before = *all.front().before;
-  const bool beside = capacity > 0 && before >= capacity / 10;
-  const double most = static_cast<double>(std::max({before, best.after, beside ? capacity : 0}));
-  const auto part = [&](Bytes bytes) { return 100 * static_cast<double>(bytes) / most; };
-  return fmt::format(
-      "<svg class=\"peaks\" role=\"img\" aria-label=\"peak of baseline {}, of {} {}{}\" "
-      "viewBox=\"0 0 100 12\" preserveAspectRatio=\"none\"><rect class=\"baseline\" "
-      "width=\"{:.3f}\" height=\"5\"/><rect class=\"fix\" y=\"6\" width=\"{:.3f}\" "
-      "height=\"5\"/>{}</svg>",
-      bytes_text(before), text(best.fix), bytes_text(best.after),
-      beside ? ", of " + bytes_text(capacity) : "", part(before), part(best.after),
-      beside ? fmt::format("<rect class=\"capacity\" x=\"{:.3f}\" width=\"0.7\" height=\"12\"/>",
-                           part(capacity) - 0.7)
-             : "");
-}
-
 std::string group_rows(const Overview& overview, const std::string& link,
-                       const std::string& controls, const Beside& beside, Bytes capacity) {
+                       const std::string& controls, const Beside& beside) {
   const TrialRecord *telling = telling_trial(overview), &first = *overview.trials[0];
   const std::vector<Saving> all = telling == nullptr ? std::vector<Saving>() : savings_of(*telling);
   const std::string about =
@@ -230,11 +216,11 @@ std::string group_rows(const Overview& overview, const std::string& link,
   const GroupOutcome outcome = outcome_of({&overview});
   const std::string span = fmt::format(" rowspan=\"{}\"", std::max<std::size_t>(1, all.size()));
   std::string out = fmt::format(
-      "<tr><th scope=\"row\"{0}><a href=\"{1}\">{2}</a> / {3}<small>{4}</small>{7}</th>"
+      "<tr><th scope=\"row\"{0}><a href=\"{1}\">{2}</a> / {3}<small>{4}</small></th>"
       "<td{0}>{5}{6}</td>",
       span, link, text(first.scenario), text(first.size), text(about),
       status(outcome.status, outcome.text),
-      controls.empty() ? "" : "<small>" + text(controls) + "</small>", peak_bars(all, capacity));
+      controls.empty() ? "" : "<small>" + text(controls) + "</small>");
   for (const Saving& one : all)
     out += (&one == &all.front() ? "" : "<tr>") + saving_cells(one, beside, *telling) + "</tr>\n";
   return all.empty()
@@ -286,8 +272,7 @@ std::string scenarios(const Report& report, const Beside& beside) {
       "<p class=\"lede\">The highest peak of a step on the worst rank, in the scenario’s own "
       "statistic "
       "and under the schedule in which a fix saves most. A mark says whether the saving is as "
-      "predicted. Bars: the baseline’s peak, and the lowest of a fix; a line is the GPU’s "
-      "capacity.{}</p>\n",
+      "predicted.{}</p>\n",
       beside.nights == nullptr || beside.nights->peaks.empty()
           ? ""
           : " The line below a fix’s peak has its last nights.");
@@ -307,8 +292,7 @@ std::string scenarios(const Report& report, const Beside& beside) {
       const std::string& name = group.trials[0]->scenario;
       rows += group_rows(
           group, fmt::format("#/{}?trial={}", percent_encoded(name, "_-"), place[group.trials[0]]),
-          named_scenarios.insert(name).second ? controls[name] : "", beside,
-          report.run.capacity_bytes);
+          named_scenarios.insert(name).second ? controls[name] : "", beside);
     }
     return fmt::format(
         "<div class=\"scroller\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table "
@@ -358,7 +342,8 @@ std::string page_overview(const Report& report, const Report* base, const Change
   std::string changed;
   if (changes != nullptr)
     for (const Section& one : changes->sections) changed += section_html(one);
-  return top(report, base, changes) + section("failed", "What failed", failed(report)) + changed +
+  return top(report, changes) + section("failed", "What failed", failed(report)) + changed +
+         notes(report, base, changes) +
          section("scenarios", "Scenarios", scenarios(report, beside)) +
          section("provenance", "Provenance", provenance(report.run));
 }

@@ -76,6 +76,7 @@ std::vector<Saving> savings_of(const TrialRecord& trial) {
     saving.after = worst_peak(fix, trial.statistic);
     if (const Verdict* step = verdict_of(trial, fix.name, "saving/step")) {
       saving.judged = step->status;
+      saving.step = step;
       saving.none_predicted = step->high && *step->high <= 0;
     }
     if (base != trial.variants.end()) {

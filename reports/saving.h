@@ -21,6 +21,7 @@ struct Saving {
   Bytes after = 0;
   bool none_predicted = false;       // the forms predict that nothing is saved in a step
   std::optional<Status> judged;      // of the verdict saving/step; none: there is none
+  const Verdict* step = nullptr;     // that verdict
   std::optional<double> time_ratio;  // typical step time, to the baseline's
   bool by_model = false;  // that of the schedule calibrated, whose clock is a model of the GPU
   /// Collectives that it calls more often (or less) in the last step, on the rank that calls most.

@@ -1,29 +1,10 @@
 #include "reports/thin.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <ranges>
 
 namespace tidemark {
-namespace {
-
-constexpr std::array kMembers{&Sample::allocated, &Sample::active, &Sample::reserved};
-
-std::vector<Sample> without_repetitions(const std::vector<Sample>& samples) {
-  std::vector<Sample> out;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const bool repeats =
-        i > 0 && i + 1 < samples.size() && std::ranges::all_of(kMembers, [&](auto member) {
-          return samples[i].*member == samples[i - 1].*member;
-        });
-    if (!repeats) out.push_back(samples[i]);
-  }
-  return out;
-}
-
-}  // namespace
-
 std::vector<std::size_t> extremes(std::size_t count, std::size_t most,
                                   const std::vector<Height>& heights) {
   const std::size_t each = 2 * heights.size(), stretches = (std::max(most, each + 2) - 2) / each;
@@ -44,17 +25,6 @@ std::vector<std::size_t> extremes(std::size_t count, std::size_t most,
   std::ranges::sort(keep);
   keep.erase(std::ranges::unique(keep).begin(), keep.end());
   return keep;
-}
-
-std::vector<Sample> thin(const std::vector<Sample>& samples, std::size_t most) {
-  const std::vector<Sample> all = without_repetitions(samples);
-  std::vector<Height> heights;
-  for (auto member : kMembers)
-    heights.push_back(
-        [&all, member](std::size_t i) { return static_cast<double>(all[i].*member); });
-  std::vector<Sample> out;
-  for (std::size_t i : extremes(all.size(), most, heights)) out.push_back(all[i]);
-  return out;
 }
 
 }  // namespace tidemark

@@ -282,7 +282,6 @@ TEST(Html, SeedComesFirstAndSmokeIsOneRowWhereAllIsAsPredicted) {
     report.trials.push_back(report.trials[0]), report.trials.back().scenario = name;
   report.trials.push_back(report.trials[0]);
   report.trials.back().size = "seed";
-  report.run.capacity_bytes = 4 * worst_peak(report.trials[0].variants[0], Statistic::active);
   const std::int64_t verdicts = 3 * std::ssize(report.trials[0].verdicts);
   const std::string folded =
       fmt::format("<summary>3 scenarios of size smoke, {}: as predicted</summary>",
@@ -292,7 +291,6 @@ TEST(Html, SeedComesFirstAndSmokeIsOneRowWhereAllIsAsPredicted) {
   EXPECT_LT(page.find("</a> / seed<"), page.find(folded));
   EXPECT_GT(page.find("</a> / smoke<"), page.find(folded));
   EXPECT_THAT(page, HasSubstr("?trial=1\">" + report.trials[0].scenario + "</a> / seed"));
-  EXPECT_THAT(page, HasSubstr("class=\"capacity\""));
   report.trials[1].verdicts[0].status = Status::fail;
   page = html(report);
   EXPECT_THAT(page, HasSubstr("<summary>2 scenarios of size smoke"));

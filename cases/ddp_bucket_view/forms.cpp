@@ -75,18 +75,20 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int /
 }
 
 std::vector<Symbol> symbols() {
+  using enum MemoryKind;
   return {{"rest",
            "what stays between steps: parameters, Adam's two moments, buckets, input, output, "
-           "loss, two cuBLAS workspaces"},
+           "loss, two cuBLAS workspaces",
+           {parameters, optimizer_state, persistent_buffers, inputs, outputs, workspaces}},
           {"L", "number of blocks"},
           {"i", "number of the block that works at the highest moment, from 1"},
-          {"x", "one activation of this rank"},
-          {"n", "statistics of one norm: mean and reciprocal deviation"},
-          {"loss", "the gradient of the loss"},
-          {"w", "gradient of one norm's weight"},
-          {"d", "gradient of one matrix"},
-          {"G", "gradients of all parameters, as tensors of their own"},
-          {"Q", "Adam's temporaries: one square root for each parameter"}};
+          {"x", "one activation of this rank", {activations, gradients}},
+          {"n", "statistics of one norm: mean and reciprocal deviation", {activations}},
+          {"loss", "the gradient of the loss", {gradients}},
+          {"w", "gradient of one norm's weight", {gradients}},
+          {"d", "gradient of one matrix", {gradients}},
+          {"G", "gradients of all parameters, as tensors of their own", {gradients}},
+          {"Q", "Adam's temporaries: one square root for each parameter", {optimizer_temporaries}}};
 }
 
 }  // namespace tidemark::ddp_bucket_view

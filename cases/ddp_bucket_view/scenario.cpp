@@ -62,6 +62,7 @@ Scenario ddp_bucket_view_scenario() {
   Scenario s;
   s.name = "ddp_bucket_view";
   s.title = "gradients kept beside the buckets that reduce them";
+  s.kept = "beside the buckets, which have them too";
   s.story =
       "Data parallelism copies every gradient into a flat bucket, all-reduces it there and copies "
       "it back, so that gradients take their memory twice. Views of the buckets take it once, as "

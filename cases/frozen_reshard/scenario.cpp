@@ -219,37 +219,52 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
 }
 
 std::vector<Symbol> symbols() {
+  using enum MemoryKind;
   return {
       {"rest",
        "what stays between steps besides the inputs: sharded parameters, Adam's two moments of "
-       "those that are trained, shared inputs, the loss, two cuBLAS workspaces"},
+       "those that are trained, shared inputs, the loss, two cuBLAS workspaces",
+       {parameters, optimizer_state, inputs, outputs, workspaces}},
       {"x",
        "one activation of this rank's rows of a microbatch, its gradient, its distance from the "
-       "target, or an input"},
-      {"c", "loss of one microbatch, or its weight in the step's"},
-      {"s", "gradient of one shared input"},
-      {"U", "one weight of a layer, or its flat parameter, gathered"},
-      {"B", "buffer that a layer is gathered into"},
+       "target, or an input",
+       {activations, gradients, inputs}},
+      {"c", "loss of one microbatch, or its weight in the step's", {outputs, gradients}},
+      {"s", "gradient of one shared input", {gradients}},
+      {"U",
+       "one weight of a layer, or its flat parameter, gathered",
+       {gathered_frozen_parameters, gathered_parameters}},
+      {"B", "buffer that a layer is gathered into", {sharding_buffers}},
       {"R",
        "input of the reduce-scatter of a layer's gradient (layout=flat: the gradient padded, "
-       "where the ranks do not divide it)"},
-      {"t", "table of the copy out of a layer's buffer"},
+       "where the ranks do not divide it)",
+       {sharding_buffers}},
+      {"t", "table of the copy out of a layer's buffer", {sharding_buffers}},
       {"G",
        "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
-       "parameter"},
-      {"i", "table of the copy into a layer's reduce-scatter"},
-      {"S", "sharded gradient of one layer"},
-      {"d", "Adam's temporary: square root for this rank's rows of a layer"},
-      {"P", "parameters of adapters, gathered: two weights each, or one flat parameter"},
-      {"F", "buffer that an adapter is gathered into"},
-      {"E", "input of the reduce-scatter of an adapter's gradients, as R"},
-      {"u", "table of the copy out of an adapter's buffer"},
-      {"g", "gradient of one of an adapter's two weights, before it is sharded"},
-      {"f", "gradient of an adapter's flat parameter (layout=flat), before it is sharded"},
-      {"j", "table of the copy into an adapter's reduce-scatter"},
-      {"V", "sharded gradient of one adapter"},
-      {"v", "Adam's temporaries: square roots for this rank's rows of adapters"},
-      {"z", "an adapter's inner activation, or its gradient"}};
+       "parameter",
+       {gradients}},
+      {"i", "table of the copy into a layer's reduce-scatter", {sharding_buffers}},
+      {"S", "sharded gradient of one layer", {gradients}},
+      {"d",
+       "Adam's temporary: square root for this rank's rows of a layer",
+       {optimizer_temporaries}},
+      {"P",
+       "parameters of adapters, gathered: two weights each, or one flat parameter",
+       {gathered_parameters}},
+      {"F", "buffer that an adapter is gathered into", {sharding_buffers}},
+      {"E", "input of the reduce-scatter of an adapter's gradients, as R", {sharding_buffers}},
+      {"u", "table of the copy out of an adapter's buffer", {sharding_buffers}},
+      {"g", "gradient of one of an adapter's two weights, before it is sharded", {gradients}},
+      {"f",
+       "gradient of an adapter's flat parameter (layout=flat), before it is sharded",
+       {gradients}},
+      {"j", "table of the copy into an adapter's reduce-scatter", {sharding_buffers}},
+      {"V", "sharded gradient of one adapter", {gradients}},
+      {"v",
+       "Adam's temporaries: square roots for this rank's rows of adapters",
+       {optimizer_temporaries}},
+      {"z", "an adapter's inner activation, or its gradient", {activations, gradients}}};
 }
 
 }  // namespace
@@ -260,6 +275,7 @@ Scenario frozen_reshard_scenario() {
   Scenario s;
   s.name = "frozen_reshard";
   s.title = "resharding frozen parameters in backward";
+  s.kept = "whole after their last use in backward";
   s.story =
       "Fully sharded units are gathered again in backward, frozen ones too where their input's "
       "gradient needs them. The hook that frees a unit is attached to its parameters' gradients, "

@@ -245,30 +245,35 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int r
 }
 
 std::vector<Symbol> symbols() {
-  return {{"rest",
-           "what stays between steps: sharded parameters, Adam's two moments, input, output, loss, "
-           "two cuBLAS workspaces, and persistent gather buffers"},
-          {"L", "number of blocks"},
-          {"k", "steps before the last one"},
-          {"i", "number of the block that works at the highest moment, from 1"},
-          {"x", "one activation of this rank"},
-          {"n", "statistics of one norm: mean and reciprocal deviation"},
-          {"R", "parameters of the two norms, gathered"},
-          {"U", "parameters of one block, gathered: two matrices"},
-          {"B", "flat buffer that one block is gathered into"},
-          {"B0", "flat buffer that the norms are gathered into"},
-          {"C", "shard of one block, converted for the gather (mixed precision)"},
-          {"T", "table of the copy out of a flat buffer"},
-          {"T0", "table of the copy out of the norms' flat buffer"},
-          {"d", "gradient of one matrix, before it is sharded"},
-          {"w", "gradient of one norm's weight"},
-          {"loss", "the loss, or its gradient"},
-          {"G", "input of one block's reduce-scatter"},
-          {"t", "table of the copy into that input"},
-          {"s", "output of one block's reduce-scatter, fp32"},
-          {"S", "sharded gradient of one block"},
-          {"S0", "sharded gradient of the norms"},
-          {"Q", "Adam's temporaries: one square root for each of this rank's parameters"}};
+  using enum MemoryKind;
+  return {
+      {"rest",
+       "what stays between steps: sharded parameters, Adam's two moments, input, output, loss, "
+       "two cuBLAS workspaces, and persistent gather buffers",
+       {parameters, optimizer_state, inputs, outputs, workspaces, persistent_buffers}},
+      {"L", "number of blocks"},
+      {"k", "steps before the last one"},
+      {"i", "number of the block that works at the highest moment, from 1"},
+      {"x", "one activation of this rank", {activations, gradients}},
+      {"n", "statistics of one norm: mean and reciprocal deviation", {activations}},
+      {"R", "parameters of the two norms, gathered", {gathered_parameters}},
+      {"U", "parameters of one block, gathered: two matrices", {gathered_parameters}},
+      {"B", "flat buffer that one block is gathered into", {sharding_buffers}},
+      {"B0", "flat buffer that the norms are gathered into", {sharding_buffers}},
+      {"C", "shard of one block, converted for the gather (mixed precision)", {sharding_buffers}},
+      {"T", "table of the copy out of a flat buffer", {sharding_buffers}},
+      {"T0", "table of the copy out of the norms' flat buffer", {sharding_buffers}},
+      {"d", "gradient of one matrix, before it is sharded", {gradients}},
+      {"w", "gradient of one norm's weight", {gradients}},
+      {"loss", "the loss, or its gradient", {outputs, gradients}},
+      {"G", "input of one block's reduce-scatter", {sharding_buffers}},
+      {"t", "table of the copy into that input", {sharding_buffers}},
+      {"s", "output of one block's reduce-scatter, fp32", {gradients}},
+      {"S", "sharded gradient of one block", {gradients}},
+      {"S0", "sharded gradient of the norms", {gradients}},
+      {"Q",
+       "Adam's temporaries: one square root for each of this rank's parameters",
+       {optimizer_temporaries}}};
 }
 
 }  // namespace tidemark::fsdp_prefetch

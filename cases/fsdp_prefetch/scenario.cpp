@@ -74,6 +74,7 @@ Scenario fsdp_prefetch_scenario() {
   Scenario s;
   s.name = "fsdp_prefetch";
   s.title = "explicit prefetch with asynchronous all-gathers";
+  s.kept = "by the communication stream";
   s.story =
       "Sharded data parallelism gathers a unit's parameters ahead of time into a flat buffer of "
       "the compute stream. Recording "

@@ -281,33 +281,44 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int /
 }
 
 std::vector<Symbol> symbols() {
+  using enum MemoryKind;
   return {
       {"rest",
        "what stays between steps under every policy: parameters, Adam's two moments, a cuBLAS "
-       "workspace for each of two threads, and the loss"},
-      {"b", "a persistent buffer for a gathered activation: one tensor"},
+       "workspace for each of two threads, and the loss",
+       {parameters, optimizer_state, workspaces, outputs}},
+      {"b", "a persistent buffer for a gathered activation: one tensor", {persistent_buffers}},
       {"q", "microbatches in flight"},
       {"L", "layers of this pipeline stage"},
       {"i", "layers whose backward is not over, the one at this moment included"},
-      {"F", "a gathered activation: one tensor"},
-      {"X", "an activation divided among the ranks, by rows or by heads (F/t): one tensor"},
-      {"s", "statistics of one norm: one tensor"},
+      {"F", "a gathered activation: one tensor", {gathered_activations, gradients}},
+      {"X",
+       "an activation divided among the ranks, by rows or by heads (F/t): one tensor",
+       {activations, gradients}},
+      {"s", "statistics of one norm: one tensor", {activations}},
       {"A",
        "what attention keeps: queries, keys and values, repeated keys and values where the kernel "
-       "needs them, output, log-sum-exp, random state"},
-      {"M", "gradient of queries, keys and values: one tensor"},
-      {"g", "gate and up of the GLU, or their gradient: one tensor"},
-      {"f", "a GLU activation (its output, silu(gate)) or a gradient of one: one tensor"},
-      {"P", "gradients of one layer's parameters: six tensors"},
-      {"W_qkv", "gradient of the weight of queries, keys and values: one tensor"},
-      {"W_o", "gradient of the weight after attention: one tensor"},
-      {"W_gu", "gradient of the weight of gate and up: one tensor"},
-      {"W_d", "gradient of the weight after the GLU: one tensor"},
-      {"n", "gradient of one norm's weight: one tensor"},
-      {"k", "gradient of keys, or of values: one tensor"},
-      {"D", "row sums of gradient times output, in attention's backward: one tensor"},
-      {"B", "workspace of attention's backward, where the queries' gradient is summed: one tensor"},
-      {"S", "outputs and log-sum-exps of attention's parts, before they are merged: two tensors"}};
+       "needs them, output, log-sum-exp, random state",
+       {activations}},
+      {"M", "gradient of queries, keys and values: one tensor", {gradients}},
+      {"g", "gate and up of the GLU, or their gradient: one tensor", {activations, gradients}},
+      {"f",
+       "a GLU activation (its output, silu(gate)) or a gradient of one: one tensor",
+       {activations, gradients}},
+      {"P", "gradients of one layer's parameters: six tensors", {gradients}},
+      {"W_qkv", "gradient of the weight of queries, keys and values: one tensor", {gradients}},
+      {"W_o", "gradient of the weight after attention: one tensor", {gradients}},
+      {"W_gu", "gradient of the weight of gate and up: one tensor", {gradients}},
+      {"W_d", "gradient of the weight after the GLU: one tensor", {gradients}},
+      {"n", "gradient of one norm's weight: one tensor", {gradients}},
+      {"k", "gradient of keys, or of values: one tensor", {gradients}},
+      {"D", "row sums of gradient times output, in attention's backward: one tensor", {gradients}},
+      {"B",
+       "workspace of attention's backward, where the queries' gradient is summed: one tensor",
+       {gradients}},
+      {"S",
+       "outputs and log-sum-exps of attention's parts, before they are merged: two tensors",
+       {activations}}};
 }
 
 }  // namespace tidemark::tp_buffer_reuse

@@ -137,6 +137,7 @@ Scenario tp_buffer_reuse_scenario() {
   Scenario s;
   s.name = "tp_buffer_reuse";
   s.title = "tensor-parallel all-gather buffers";
+  s.kept = "by autograd until their backward";
   s.story =
       "A tensor-parallel column linear gathers its input along the sequence. If the gather is an "
       "operation of its own, autograd keeps the gathered activation, as large as on one GPU, for "

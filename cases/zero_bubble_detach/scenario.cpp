@@ -170,42 +170,51 @@ std::string unseen(const Trial& trial, const Variant& variant, int rank) {
 }
 
 std::vector<Symbol> symbols() {
+  using enum MemoryKind;
   return {
       {"rest",
        "what stays between steps: parameters, tokens, and a receive buffer for each microbatch and "
-       "neighbour"},
-      {"workspace", "cuBLAS's workspace of one thread"},
-      {"x", "one activation [tokens, hidden]: a block's input, its output's gradient"},
-      {"a_w", "saved by the nodes of a block that own a parameter, its input apart"},
-      {"a_n", "saved by a block's other nodes: attention, silu, products"},
-      {"g", "gradients taken down at a block's parameters, its output's apart"},
-      {"f", "one activation [tokens, ffn]"},
-      {"k", "keys, or values, of one block"},
-      {"s", "one number a token in single precision: what a norm saves beside its input"},
-      {"y", "[tokens, hidden] in single precision, of a norm in floats"},
-      {"sum", "where the weight gradient of such a norm is summed over the tokens"},
-      {"merged", "logits of all microbatches, in one tensor"},
-      {"lse", "log-sum-exp of one block's attention"},
-      {"random", "seed of the dropout that flash attention keeps, used or not"},
-      {"offset", "the same dropout's offset"},
-      {"parts", "temporaries of flash attention's forward, where it divides the keys"},
-      {"delta", "row sums in the backward of attention"},
-      {"acc", "accumulator of the queries' gradient in the backward of attention"},
-      {"logits", "logits of one microbatch, or their gradient"},
+       "neighbour",
+       {parameters, receive_buffers, inputs}},
+      {"workspace", "cuBLAS's workspace of one thread", {workspaces}},
+      {"x",
+       "one activation [tokens, hidden]: a block's input, its output's gradient",
+       {activations, gradients}},
+      {"a_w", "saved by the nodes of a block that own a parameter, its input apart", {activations}},
+      {"a_n", "saved by a block's other nodes: attention, silu, products", {activations}},
+      {"g", "gradients taken down at a block's parameters, its output's apart", {gradients}},
+      {"f", "one activation [tokens, ffn]", {activations, gradients}},
+      {"k", "keys, or values, of one block", {activations, gradients}},
+      {"s",
+       "one number a token in single precision: what a norm saves beside its input",
+       {activations}},
+      {"y", "[tokens, hidden] in single precision, of a norm in floats", {activations, gradients}},
+      {"sum", "where the weight gradient of such a norm is summed over the tokens", {gradients}},
+      {"merged", "logits of all microbatches, in one tensor", {outputs}},
+      {"lse", "log-sum-exp of one block's attention", {activations}},
+      {"random", "seed of the dropout that flash attention keeps, used or not", {activations}},
+      {"offset", "the same dropout's offset", {activations}},
+      {"parts",
+       "temporaries of flash attention's forward, where it divides the keys",
+       {activations}},
+      {"delta", "row sums in the backward of attention", {gradients}},
+      {"acc", "accumulator of the queries' gradient in the backward of attention", {gradients}},
+      {"logits", "logits of one microbatch, or their gradient", {outputs, gradients}},
       {"wide",
-       "[tokens, vocabulary] in single precision: logits, log-probabilities, or a gradient"},
-      {"loss", "one loss, its weight, or its gradient"},
-      {"losses", "the losses of all microbatches, in one tensor"},
-      {"idx", "an index for each token"},
-      {"sort", "temporaries of CUB's radix sort of the tokens"},
-      {"uniq", "temporaries of CUB's unique keys, and their number"},
-      {"rows", "sums of rows of the embedding's gradient, and where they are"},
-      {"W", "gradients of all parameters of one block"},
-      {"w_n", "gradient of one norm's weight"},
-      {"w_q", "gradient of a matrix [hidden, hidden]"},
-      {"w_k", "gradient of the matrix that makes keys, or values"},
-      {"w_f", "gradient of a matrix [ffn, hidden]"},
-      {"w_v", "gradient of the embedding, or of the head: [vocabulary, hidden]"},
+       "[tokens, vocabulary] in single precision: logits, log-probabilities, or a gradient",
+       {activations, gradients}},
+      {"loss", "one loss, its weight, or its gradient", {outputs, gradients}},
+      {"losses", "the losses of all microbatches, in one tensor", {outputs}},
+      {"idx", "an index for each token", {activations, gradients}},
+      {"sort", "temporaries of CUB's radix sort of the tokens", {gradients}},
+      {"uniq", "temporaries of CUB's unique keys, and their number", {gradients}},
+      {"rows", "sums of rows of the embedding's gradient, and where they are", {gradients}},
+      {"W", "gradients of all parameters of one block", {gradients}},
+      {"w_n", "gradient of one norm's weight", {gradients}},
+      {"w_q", "gradient of a matrix [hidden, hidden]", {gradients}},
+      {"w_k", "gradient of the matrix that makes keys, or values", {gradients}},
+      {"w_f", "gradient of a matrix [ffn, hidden]", {gradients}},
+      {"w_v", "gradient of the embedding, or of the head: [vocabulary, hidden]", {gradients}},
   };
 }
 
@@ -217,6 +226,7 @@ Scenario zero_bubble_detach_scenario() {
   Scenario s;
   s.name = "zero_bubble_detach";
   s.title = "split backward in a pipeline retains the graph";
+  s.kept = "by outputs, losses and hooks that lead to their graph";
   s.story =
       "Zero bubble schedules compute a stage's input gradients first and its weight gradients "
       "later, in the pipeline's bubbles, so the first pass keeps the graph. Outputs and losses "

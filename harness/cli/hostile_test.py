@@ -146,18 +146,15 @@ def test_large(folder, drawn):
         "history.sqlite": sqlite_of(mib << 20, drawn),
         "config.toml": b"a = [" + b"0," * (mib * 500_000) + b"0]\n",
         "numbers/a.safetensors": safetensors_of(mib << 20),
-        "of/memory.json.gz": gzip.compress(b'{"version": 2, "pictures": [{"events": [' + figures.encode() + b"]}]}", 1),
     }
     for name, content in contents.items():
         pathlib.Path(name).parent.mkdir(exist_ok=True)
         pathlib.Path(name).write_bytes(content)
-    pathlib.Path("of/report.json").write_bytes((CORPUS / "report/program.json").read_bytes())
     assert all(len(content) > 1 << 20 for content in contents.values()), {name: len(content) for name, content in contents.items()}
     for name, words in (("report.json", "report ."), ("report.json", "compare report.json report.json"), ("table.csv", "compare losses table.csv table.csv"),
                         ("columns.csv", "compare losses columns.csv columns.csv"), ("ints.json", "snapshot show ints.json"), ("ints.json", "compare losses ints.json ints.json"),
                         ("trace.pickle", "snapshot show trace.pickle"), ("trace.pickle", "snapshot convert trace.pickle --to perfetto --out o --force"), ("sharing.pickle", "snapshot show sharing.pickle"),
-                        ("history.sqlite", "history . --metric *"), ("history.sqlite", "history . --last-good"), ("config.toml", "fit --config config.toml"), ("numbers/a.safetensors", "compare --numbers . ."),
-                        ("of/memory.json.gz", "report of")):
+                        ("history.sqlite", "history . --metric *"), ("history.sqlite", "history . --last-good"), ("config.toml", "fit --config config.toml"), ("numbers/a.safetensors", "compare --numbers . .")):
         size = len(contents[name]) * max(words.count(name), 1)
         code, _, err, seconds, peak = spent(*words.split())
         print(words, f"{size >> 20} MiB", code, f"{seconds:.1f} s", f"{peak >> 20} MiB", err.decode(errors="replace")[:200])

@@ -22,7 +22,7 @@ CORPUS = ROOT / "harness/cli/testing/corpus"
 SEED = int(os.environ.get("TIDEMARK_TEST_SEED", time.time_ns() % 1_000_000))
 # Commands that are not within the rule, with the most bytes that they may take for each of a file's (ci/README.md, "Bad input", says why).
 BEYOND = {("report_of_program", "report ."): 10, ("report_of_program", "report . --json"): 15, ("report_of_scenarios", "report ."): 14, ("report_of_scenarios", "compare . ."): 7,
-          ("memory", "report ."): 10, ("tests", "report ."): 16, ("recording", "snapshot show a.json"): 6.5, ("benchmarks", "compare a.json a.json"): 9}
+          ("tests", "report ."): 16, ("recording", "snapshot show a.json"): 6.5, ("benchmarks", "compare a.json a.json"): 9}
 TOLD = 3  # seconds of a processor after which a large file is named (harness/record/budget.cpp)
 
 
@@ -140,16 +140,6 @@ def program(drawn, size):
     return json.dumps(report).encode()
 
 
-def memory(drawn, size):
-    whole = json.loads((CORPUS / "memory/of.json").read_text())
-    number = size // 33
-    blocks = [[drawn.randrange(40), 512 * drawn.randint(1, 9999), i, min(i + 3, number), min(i + 5, number)] for i in range(number)]
-    whole["pictures"] = [{"where": "rank0", "device": 0, "in_all": number, "events": [1] * number, "reserved": [1] * number, "peak": 3, "places": [
-        {"kind": "activations", "module": f"layers.{i}", "site": f"f a.py:{i}", "file": "", "line": 0, "source": None, "holder": {"name": "", "is_cycle": False, "is_work": False}} for i in range(40)],
-        "blocks": blocks, "phases": [], "left_steps": [], "whole_from": 0}]
-    return gzip.compress(json.dumps(whole).encode(), 1)
-
-
 def benchmarks(drawn, size):
     whole = json.loads((CORPUS / "benchmarks/three.json").read_text())
     row = whole["benchmarks"][0]
@@ -253,7 +243,6 @@ KINDS = {
     "record": (record, "a.record", "snapshot show a.record", "snapshot convert a.record --to pickle --out o --force"),
     "report_of_program": (program, "report.json", "report .", "report . --json", "compare . ."),
     "report_of_scenarios": (of_corpus("report/scenario.json", no_files), "report.json", "report .", "compare . ."),
-    "memory": (memory, "memory.json.gz", "report ."),
     "benchmarks": (benchmarks, "a.json", "compare a.json a.json"),
     "text": (losses("{step} {loss}\n"), "a.txt", "compare losses a.txt a.txt", "compare losses a.txt a.txt --format html --out o --force"),
     "csv": (losses("{step},{loss},{loss},5e-05,12\n", "step,loss,train/loss,lr,tokens\n"), "a.csv", "compare losses a.csv a.csv"),
@@ -288,8 +277,6 @@ def costs(kind, size, drawn):
         for words in commands:
             for old in ("report.json", "tests.jsonl"):
                 pathlib.Path(old).unlink(missing_ok=True)
-            if kind == "memory":
-                pathlib.Path("report.json").write_bytes((CORPUS / "report/program.json").read_bytes())
             pathlib.Path(place).write_bytes(content)
             code, err, seconds, peak = spent(*words.split())
             assert code in (0, 1, 4) or (kind == "job" and b"has begun its program" in err), (kind, words, code, err[-500:])

@@ -13,10 +13,10 @@
 #include "harness/print.h"
 #include "harness/ranks/terminal.h"
 #include "harness/record/json.h"
+#include "harness/record/units.h"
 #include "reports/annotation.h"
 #include "reports/folder.h"
 #include "reports/program/text.h"
-#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

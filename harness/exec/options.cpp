@@ -18,8 +18,8 @@
 #include "harness/help.h"
 #include "harness/print.h"
 #include "harness/record/scan.h"
-#include "harness/record/units.h"
 #include "harness/record/setting_words.h"
+#include "harness/record/units.h"
 #include "harness/virtual/recorder/format.h"
 #include "reports/folder.h"
 

@@ -228,7 +228,8 @@ std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int
     symbols.push_back(
         {"unsplit",
          "in accounts of allocated and active bytes: bytes by which blocks are larger "
-         "than their tensors, rounded up to 512"});
+         "than their tensors, rounded up to 512",
+         {MemoryKind::other}});
   return symbols;
 }
 

@@ -1,3 +1,5 @@
+#include "harness/memory/decode.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,33 +10,20 @@
 #include <unordered_set>
 
 #include "harness/memory/own_lists.h"
-#include "harness/memory/process_record.h"
-#include "harness/memory/record_bytes.h"
-#include "harness/memory/recording.h"
-#include "harness/memory/site.h"
-#include "harness/memory/snapshot.h"
-#include "harness/memory/unpickle.h"
-#include "harness/record/file.h"
-#include "harness/record/gzip.h"
-#include "harness/record/string_table.h"
-#include "harness/record/units.h"
-#include "harness/virtual/recorder/format.h"
-#include "harness/memory/own_lists.h"
-#include "harness/memory/recording.h"
 #include "harness/memory/site.h"
 #include "harness/memory/snapshot.h"
 #include "harness/memory/taken_events.h"
 #include "harness/memory/unpickle.h"
-#include "reports/trace.h"
+#include "harness/record/string_table.h"
 #include "harness/record/units.h"
+#include "harness/virtual/recorder/format.h"
+#include "reports/trace.h"
 
 namespace tidemark {
 namespace {
 
-namespace fs = std::filesystem;
 using Id = Tree::Id;
 using Type = Tree::Type;
-constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 30;
 constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocation or segment
 
 /// What a snapshot says, of a tree: events while it grows, all else once it is whole. Messages name
@@ -392,36 +381,6 @@ class Decoder : public EventTaker {
 
 }  // namespace
 
-Snapshot parse_snapshot(std::string_view bytes, const std::string& where) {
-  try {
-    if (bytes.empty()) throw SnapshotError("is empty");
-    std::optional<std::string> unpacked;
-    if (bytes.starts_with("\x1f\x8b")) {
-      unpacked = gunzip(bytes, kLargest);
-      if (!unpacked) throw SnapshotError("is a damaged or cut off gzip file");
-      if (unpacked->size() > kLargest)
-        throw SnapshotError(fmt::format("unpacks to more than {} bytes", kLargest));
-      bytes = *unpacked;
-    }
-    const auto first = bytes.find_first_not_of(" \t\r\n");
-    const bool json =
-        first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
-    if (json && is_recording(bytes)) return recording(bytes);
-    return Decoder().run(bytes, json);
-  } catch (const SnapshotError& error) {
-    throw SnapshotError(where + ": " + error.what());
-  }
-}
-
-Snapshot read_snapshot(const fs::path& path) {
-  std::string bytes;
-  try {
-    bytes = read_bytes(path, "a file of torch.cuda.memory._dump_snapshot()", kLargest);
-  } catch (const std::runtime_error& error) {
-    throw SnapshotError(error.what());
-  }
-  if (is_record(bytes)) return record_snapshot(path);
-  return parse_snapshot(bytes, path.string());
-}
+Snapshot decoded(std::string_view bytes, bool json) { return Decoder().run(bytes, json); }
 
 }  // namespace tidemark

@@ -65,8 +65,8 @@ class ShardedUnit {
  private:
   enum class State { idle, forward, pre_backward, post_backward };
 
-  /// Its name in the record: "unit 3".
-  std::string unit() const { return "unit " + std::to_string(index_); }
+  /// Its name in the record: "units.3".
+  std::string unit() const { return "units." + std::to_string(index_); }
   bool flat() const { return step_.options.layout == GatherLayout::flat; }
   void attach_hooks(std::vector<at::Tensor>& inputs);
   void attach_to_accumulator();

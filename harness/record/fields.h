@@ -165,6 +165,8 @@ void visit(Symbol& x, auto& f) {
   f.title("symbol");
   f("name", x.name, meaning::name);
   f("what", x.what);
+  f.later("kinds", x.kinds, meaning::none,
+          "of memory, that of most of its bytes first; empty: a plain number");
   f("value", x.value);
 }
 
@@ -188,6 +190,8 @@ void visit(TrialRecord& x, auto& f) {
   f.later("symbols", x.symbols, meaning::none,
           "of the scenario's forms; value: on rank 0, in requested bytes or as a number, where all "
           "forms have the same one");
+  f.optional("kept", x.kept, meaning::name,
+             "what keeps the scenario's wasted memory, or how long: 'by the communication stream'");
   f.optional("not_run", x.not_run, meaning::name,
              "why the trial did not run, or not to its end; where it had begun, its variants that "
              "had ended are kept and not judged");

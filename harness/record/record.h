@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "harness/record/memory_kind.h"
 #include "harness/record/program.h"
 #include "harness/record/rank.h"
 
@@ -140,9 +141,11 @@ struct Verdict {
 };
 
 /// A symbol of a scenario's forms. `value` (bytes, or a number) is the one of rank 0's forms where
-/// all of them agree.
+/// all of them agree. An amount of memory has kinds, that of most of its bytes first; a plain
+/// number has none.
 struct Symbol {
   std::string name, what;
+  std::vector<MemoryKind> kinds = {};
   std::optional<double> value = {};
 };
 
@@ -159,6 +162,7 @@ struct TrialRecord {
   std::vector<VariantRecord> variants;
   std::vector<Verdict> verdicts;
   std::string story;                           // of the scenario
+  std::string kept;                            // by what, or how long, in a few words
   Statistic statistic = Statistic::allocated;  // in which its saving is told
   std::vector<Symbol> symbols;                 // of its forms
   std::string not_run = {};  // why the trial did not run, or not to its end; else empty

@@ -245,6 +245,7 @@ TrialRecord record_of(const Scenario& scenario, const Trial& t) {
   TrialRecord record{t.scenario, t.size,  t.schedule, t.mode,
                      t.ranks,    t.steps, t.seed,     settings_of(scenario, t.params)};
   record.story = scenario.story;
+  record.kept = scenario.kept;
   record.statistic = scenario.statistic;
   return record;
 }

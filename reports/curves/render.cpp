@@ -9,7 +9,6 @@
 #include "reports/html.h"
 #include "reports/renderings.h"
 #include "reports/thin.h"
-#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

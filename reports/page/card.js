@@ -31,6 +31,7 @@ export function cardSeries(panel, i, colour) {
   return [
     carrier('card', i, {
       markLine: {
+        z: 31, // above the areas of a stack
         silent: true,
         symbol: 'none',
         data: [{ yAxis: panel.mark.value }],

@@ -1,5 +1,4 @@
 // Lines over a number in one or more panels above each other: one cursor reads all of them, zoom and pan keep in step.
-import { bandNames } from './bands.js';
 import { optionOf } from './chart_option.js';
 import { frameOf } from './frame.js';
 import { readingOf, spokenOf } from './reading.js';
@@ -12,10 +11,10 @@ const SLIDER = 46;
 
 /**
  * panels: [{title, short, exact, mark: a line across, axis of axisOf or else format}], series: [{panel, name, tone, points: [[x, y],
- * ...] ascending in x, steps, dots, bare (dots alone), fill, dashed, peak: [x, y], texts: what is read of each point}], bands: [{name, from, to}],
- * x: {name, log, whole, format(value)}. `tone` names a colour of style.css. zoom is kept in the object given. Returns the element, with read(x).
+ * ...] ascending in x, steps, dots, bare (dots alone), dashed, texts: what is read of each point}], x: {name, log, whole, format(value)}. `tone` names a
+ * colour of style.css. zoom is kept in the object given. Returns the element.
  */
-export function chart({ label, panels, series, bands = [], x, panelHeight, zoom }) {
+export function chart({ label, panels, series, x, panelHeight, zoom }) {
   const drawn = series.filter((line) => line.points.length > 0);
   const xs = [...new Set(drawn.flatMap((line) => line.points.map(([px]) => px)))].sort(
     (a, b) => a - b,
@@ -35,14 +34,12 @@ export function chart({ label, panels, series, bands = [], x, panelHeight, zoom 
   const picture = {
     panels,
     drawn,
-    bands,
     x,
     range: [left, right],
     dotted,
     place,
     panelHeight,
     zoom,
-    visible,
   };
   // A pixel is wider than a moment: the keyboard's place is known better than the pointer's.
   picture.reading = (pointed) => readingOf(picture, at ?? pointed);
@@ -112,19 +109,10 @@ export function chart({ label, panels, series, bands = [], x, panelHeight, zoom 
       instance.on('datazoom', () => {
         if (!zoom) return;
         [{ start: zoom.start, end: zoom.end }] = instance.getOption().dataZoom;
-        instance.setOption({
-          series: [
-            {
-              id: 'bands-0',
-              markArea: bandNames(bands, visible(), frame.element.clientWidth - 70),
-            },
-          ],
-        });
       });
     },
   });
   frame.element.addEventListener('pointermove', () => (at = null), true);
   frame.element.addEventListener('blur', () => keys('Escape', {}));
-  frame.element.read = read; // for buttons beside the chart
   return frame.element;
 }

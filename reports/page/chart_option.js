@@ -1,5 +1,4 @@
 // A chart of lines as ECharts wants it said.
-import { bandNames, bandsOption } from './bands.js';
 import { cardSeries } from './card.js';
 import { textStyle, tooltip } from './frame.js';
 
@@ -28,17 +27,8 @@ function lineOf(line, colour) {
       type: line.dashed ? [5, 4] : 'solid',
     },
     itemStyle: { color: tone },
-    areaStyle: line.fill ? { color: tone, opacity: 0.1 } : undefined,
     emphasis: { disabled: true },
     z: line.dashed ? 3 : 2,
-    markPoint: line.peak && {
-      data: [{ coord: line.peak }],
-      symbol: 'circle',
-      symbolSize: 9,
-      label: { show: false },
-      itemStyle: { color: tone, borderColor: colour('paper'), borderWidth: 1.5 },
-      silent: true,
-    },
   };
 }
 
@@ -109,9 +99,9 @@ function zoomOf({ panels, zoom: { start, end } }, colour) {
   ];
 }
 
-/** `picture`: {panels, drawn, bands, x, range, dotted, place, panelHeight, zoom, visible, reading}. */
+/** `picture`: {panels, drawn, x, range, dotted, place, panelHeight, zoom, reading}. */
 export function optionOf(picture, colour, width) {
-  const { panels, drawn, bands, place, panelHeight, zoom, visible, reading } = picture;
+  const { panels, drawn, place, panelHeight, zoom, reading } = picture;
   return {
     grid: panels.map((_, i) => ({ ...INNER, top: place(i), height: panelHeight })),
     xAxis: horizontal(picture, colour, width),
@@ -125,10 +115,6 @@ export function optionOf(picture, colour, width) {
     dataZoom: zoom && zoomOf(picture, colour),
     series: [
       ...drawn.map((line) => lineOf(line, colour)),
-      ...panels.map((_, i) =>
-        // Names stand in the first panel alone.
-        bandsOption(i, bandNames(bands, visible(), i === 0 ? width - 70 : 0), colour),
-      ),
       ...panels.flatMap((panel, i) => cardSeries(panel, i, colour)),
     ],
   };

@@ -39,16 +39,20 @@ function placesOf({ kinds, modules, files, sites, kind, module, site }) {
   }));
 }
 
-export function courseOf(packed) {
-  const { moments, peak, names, schedule } = packed;
+/** `waiting`: memory that is freed and held for another stream is 'apart', a kind of its own, 'within' its kind or 'out', no more there. */
+export function courseOf(packed, waiting = 'apart') {
+  const { moments, names, schedule } = packed;
   const places = placesOf(packed.places);
   const from = summed(packed.blocks.from);
   const { place, bytes } = packed.blocks;
-  const until = from.map((first, i) => first + packed.blocks.lives[i]);
-  const waits = until.map((end, i) => end - packed.blocks.waits[i]);
+  const ends = from.map((first, i) => first + packed.blocks.lives[i]);
+  const freed = ends.map((end, i) => end - packed.blocks.waits[i]);
+  const until = waiting === 'out' ? freed : ends;
+  const waits = waiting === 'apart' ? freed : until;
   const events = packed.events ? summed(packed.events) : null;
   const [reservedAt, reservedTo] = packed.reserved.map(summed);
-  const kinds = [...inOrder(new Set(places.map(({ kind }) => kind))), WAITING];
+  const kinds = inOrder(new Set(places.map(({ kind }) => kind)));
+  if (waiting === 'apart') kinds.push(WAITING);
   const kindOf = places.map(({ kind }) => kinds.indexOf(kind));
 
   const active = new Float64Array(moments + 1);
@@ -103,7 +107,7 @@ export function courseOf(packed) {
     const out = [];
     for (let i = 0; i < from.length; i += 1)
       if (from[i] <= moment && moment < until[i])
-        out.push({ ...places[place[i]], bytes: bytes[i], waiting: moment >= waits[i] });
+        out.push({ ...places[place[i]], bytes: bytes[i], waiting: moment >= freed[i] });
     return out;
   }
 
@@ -116,8 +120,21 @@ export function courseOf(packed) {
     return found ? `${found.name} of step ${found.step}` : '';
   }
 
+  const last = moments - 1;
+  const step = Math.max(...phases.map((phase) => phase.step));
+  const [begin, end] = phases
+    .filter((phase) => phase.step === step)
+    .reduce(([a, b], phase) => [Math.min(a, phase.from), Math.max(b, phase.to)], [Infinity, 0]);
+  /** The moments of the last step; all of them, where no phases are known. */
+  const lastStep = begin < end ? [begin, Math.min(last, end)] : [0, last];
+  let { peak } = packed;
+  if (waiting !== 'apart') {
+    [peak] = lastStep;
+    for (let at = peak; at <= lastStep[1]; at += 1) if (active[at] > active[peak]) peak = at;
+  }
+
   return {
-    names, schedule, moments, peak, kinds, active, phases, inAll: packed.in_all, last: moments - 1,
+    names, schedule, moments, peak, kinds, active, phases, last, lastStep, inAll: packed.in_all,
     eventOf, momentOf, reserved, columns, levels, alive, phaseAt,
   };
 }

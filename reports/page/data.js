@@ -64,7 +64,7 @@ function spell(distance) {
   for (const figure of ['ulps', 'absolute', 'relative']) if (distance) distance[figure] ??= Infinity;
 }
 
-/** The report of page_data.cpp with assertions instead of verdicts and levels instead of differences. */
+/** The report of page_data.cpp with assertions instead of verdicts. */
 export async function load(element) {
   const report = await unpacked(element);
   for (const trial of report.trials) {
@@ -72,19 +72,10 @@ export async function load(element) {
       (rows) => assertionOf(trial, rows),
     );
     trial.tallies = new Map(Object.entries(trial.tallies));
+    for (const variant of trial.variants) variant.picture = report.pictures[variant.picture];
     for (const { baseline, reference } of trial.variants.flatMap((variant) => variant.gradients)) {
       spell(baseline);
       spell(reference);
-    }
-    for (const record of trial.variants.flatMap((variant) => variant.ranks)) {
-      const packed = record.timeline;
-      later(record, 'timeline', () => ({
-        in_all: packed.in_all,
-        time: summed(packed.time),
-        allocated: summed(packed.allocated),
-        active: summed(packed.active),
-        reserved: summed(packed.reserved),
-      }));
     }
   }
   return report;

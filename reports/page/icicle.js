@@ -1,7 +1,7 @@
 // What is alive at a moment, as an icicle: kind, module, line, blocks. A cell leads to its parts; `layers.*` to its layers.
 import { h } from './dom.js';
 import { bytes, exactBytes, plural } from './format.js';
-import { toneOfKind } from './kinds.js';
+import { inOrder, toneOfKind } from './kinds.js';
 
 const kind = (block) => block.kind;
 const pattern = (block) => block.pattern || '(no module)';
@@ -41,11 +41,23 @@ function labelOf(group, key) {
   return group.blocks.length > 1 ? `${group.blocks.length} × ${bytes(group.blocks[0].bytes)}` : bytes(group.bytes);
 }
 
-/** `path`: names from the kind downwards; go(path) shows another one. */
-export function icicle(blocks, path, go) {
-  const levels = levelsOf(path);
+/**
+ * `path`: names from the kind downwards; go(path) shows another one. `look`, for icicles beside each other: {whole: bytes of the full width, name, unit,
+ * above: of stackOf, rows: levels that are drawn}.
+ */
+export function icicle(blocks, path, go, look = {}) {
+  const levels = levelsOf(path).slice(0, look.rows);
   const all = below(blocks, path);
-  const total = all.reduce((sum, block) => sum + block.bytes, 0);
+  const whole = look.whole ?? all.reduce((sum, block) => sum + block.bytes, 0);
+  const width = whole > 0 ? (100 * all.reduce((sum, block) => sum + block.bytes, 0)) / whole : 0;
+  /** Beside another one, kinds have one order: in both the same parts lie below each other, and what one has more sticks out. */
+  const ordered = (parts, names) => {
+    if (!look.above || names.length > 0) return parts;
+    const kinds = inOrder(parts.map(({ name }) => name));
+    const place = ({ name }) => kinds.indexOf(name) + look.above.has(name) * kinds.length;
+    return parts.sort((a, b) => place(a) - place(b));
+  };
+  const faint = (block) => (look.above && !look.above.has(block.kind) ? ' faint' : '');
   const cells = [];
   let depth = 0;
   const cell = (text, row, left, width, { tone, title, to, here }) => {
@@ -58,14 +70,14 @@ export function icicle(blocks, path, go) {
         : h('div', { class: `cell ${tone ?? ''}`, style, title }, h('span', {}, inner)),
     );
   };
-  const whole = (names) => {
+  const named = (names) => {
     const part = below(blocks, names).reduce((sum, block) => sum + block.bytes, 0);
-    return `${names.at(-1) ?? 'all'} · ${bytes(part)}`;
+    return `${names.at(-1) ?? look.name ?? 'all'} · ${look.unit ? `${look.unit.format(part)} ${look.unit.name}` : bytes(part)}`;
   };
   [[], ...path.map((_, i) => path.slice(0, i + 1))].forEach((names, row) =>
-    cell(whole(names), row, 0, 100, {
-      tone: names.length > 0 ? toneOfKind(path[0]) : 'root',
-      title: whole(names),
+    cell(named(names), row, 0, names.length === path.length ? width : 100, {
+      tone: `${names.length > 0 ? toneOfKind(path[0]) : 'root'}${look.whole ? ' free' : ''}`,
+      title: named(names),
       to: names,
       here: names.length === path.length,
     }),
@@ -74,12 +86,12 @@ export function icicle(blocks, path, go) {
     const key = levels[names.length];
     if (!key) return;
     let at = left;
-    let rest = 0;
+    let rest = 0; // bytes of those that are too small
     let count = 0;
-    for (const part of grouped(group, key)) {
-      const share = total > 0 ? (100 * part.bytes) / total : 0;
+    for (const part of ordered(grouped(group, key), names)) {
+      const share = whole > 0 ? (100 * part.bytes) / whole : 0;
       if (share < ROOM) {
-        rest += share;
+        rest += part.bytes;
         count += 1;
         continue;
       }
@@ -87,13 +99,13 @@ export function icicle(blocks, path, go) {
       const leads = key !== size && next.length < levels.length;
       const { text, source } = part.blocks[0];
       const said = `${labelOf(part, key)}: ${exactBytes(part.bytes)} in ${plural(part.blocks.length, 'block')}${key === line && source ? `\n${source}` : ''}${key === size ? `\n${text}` : ''}`;
-      cell(labelOf(part, key), row, at, share, { tone: toneOfKind(part.blocks[0].kind), title: said, to: leads && next });
+      cell(labelOf(part, key), row, at, share, { tone: toneOfKind(part.blocks[0].kind) + faint(part.blocks[0]), title: said, to: leads && next });
       draw(part.blocks, next, row + 1, at, share);
       at += share;
     }
     if (count > 0 && rest > 0)
-      cell(`${count} more`, row, at, Math.min(rest, left + width - at), { tone: 'rest', title: `${plural(count, 'smaller part')}: in the table below` });
+      cell(`${count} more`, row, at, Math.min((100 * rest) / whole, left + width - at), { tone: 'rest', title: `${plural(count, 'smaller part')}: ${exactBytes(rest)}; in the table below` });
   };
-  draw(all, path, path.length + 1, 0, 100);
-  return h('div', { class: 'icicle', role: 'group', 'aria-label': 'What is alive, by kind, module, line and blocks', style: `height:${depth * ROW}px` }, cells);
+  draw(all, path, path.length + 1, 0, width);
+  return h('div', { class: 'icicle', role: 'group', 'aria-label': `What is alive${look.name ? ` in ${look.name}` : ''}, by kind, module, line and blocks`, style: `height:${depth * ROW}px` }, cells);
 }

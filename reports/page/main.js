@@ -2,12 +2,13 @@
 import { h, refill } from './dom.js';
 import { load } from './data.js';
 import { plural } from './format.js';
-import { groupsOf, scenariosOf } from './model.js';
+import { bestIn, groupsOf, scenariosOf, tellingGroup } from './model.js';
 import { setCard } from './card.js';
 import { addCopy } from './controls.js';
 import { drawFigures } from './figures.js';
 import { drawMemory } from './memory.js';
 import { scenarioPage } from './scenario.js';
+import { findingText, savingText, smallPair, storyOf } from './story.js';
 import { verdicts } from './verdicts.js';
 
 /** #/ or #/scenario?trial=0&schedule=lagging&rank=worst or #/-/assertions?variant=stash */
@@ -78,6 +79,35 @@ function allVerdicts(report, fields) {
   ];
 }
 
+/** What every scenario wastes and what its fix saves, as its page has it: one below the other. */
+function pairs(scenarios) {
+  const told = scenarios.map(({ name, groups }) => {
+    const group = tellingGroup(groups);
+    const story = storyOf(bestIn(group)?.trial ?? group.first);
+    return { name, group, story, pair: story && smallPair(story) };
+  });
+  const seen = told.filter(({ pair }) => pair);
+  if (seen.length === 0) return null;
+  return h(
+    'section',
+    { id: 'pairs', 'aria-labelledby': 'pairs-title' },
+    h('h2', { id: 'pairs-title' }, 'What is wasted, and what the fix saves'),
+    seen.map(({ name, group, story, pair }) =>
+      h(
+        'article',
+        {},
+        h(
+          'div',
+          {},
+          h('h3', {}, h('a', { href: to(name) }, findingText(name, story))),
+          h('p', { class: 'quiet' }, savingText(story), ` ${group.title}, ${group.detail}.`),
+        ),
+        pair,
+      ),
+    ),
+  );
+}
+
 function contents(report, scenarios, here, overview) {
   const found = scenarios.find(({ name }) => name === here.scenario);
   const fields = Object.fromEntries(here.fields);
@@ -87,6 +117,7 @@ function contents(report, scenarios, here, overview) {
       trial: number(fields.trial),
       schedule: fields.schedule,
       rank: number(fields.rank),
+      fix: fields.fix,
     };
     const keep = (shown) => history.replaceState(null, '', to(found.name, shown));
     return scenarioPage(found, wanted, keep, report.run);
@@ -94,7 +125,9 @@ function contents(report, scenarios, here, overview) {
   if (here.all) return allVerdicts(report, fields);
   const known = scenarios.map(({ name }) => name).join(', ');
   const unknown = `This report has no scenario “${here.scenario}”. It has: ${known}.`;
-  return [here.scenario && h('p', { class: 'note missing' }, unknown), overview];
+  const at = overview.findIndex((node) => node.id === 'notes');
+  const [before, after] = at < 0 ? [overview, []] : [overview.slice(0, at), overview.slice(at)];
+  return [here.scenario && h('p', { class: 'note missing' }, unknown), before, pairs(scenarios), after];
 }
 
 async function start() {
@@ -118,6 +151,7 @@ async function start() {
     const here = addressOf(location.hash);
     refill(header, navigation(scenarios, here));
     refill(page, contents(report, scenarios, here, overview));
+    document.body.className = page.querySelector('#story') ? 'told' : '';
     page.dataset.shown = 'true';
     if (!moved) return;
     scrollTo(0, 0);

@@ -50,17 +50,6 @@ export function peak(variant, statistic, { rank = 'worst', phase = '' } = {}) {
   return highest;
 }
 
-/** The record of `rank`, or of the rank that stands highest. */
-export function rankRecord(variant, statistic, rank) {
-  const ranks = variant?.ranks ?? [];
-  if (rank !== 'worst') return ranks.find((record) => record.rank === rank);
-  const highest = (record) => Math.max(0, ...record.phases.map((phase) => phase[statistic].peak));
-  return ranks.reduce(
-    (best, record) => (!best || highest(record) > highest(best) ? record : best),
-    undefined,
-  );
-}
-
 const TONES = 12; // of style.css
 
 /** A variant has the same colour in every picture of its group. */
@@ -77,19 +66,44 @@ export function baselineOf(group) {
   return group.variants.find((variant) => variant.role === 'baseline') ?? group.variants[0];
 }
 
-/** Of the trials of a group the one where a fix saves most, with the saving: {trial, saving}; null where no fix ran. */
+const gain = ({ before, after }) => (before === null ? 0 : before - after);
+
+/** Of the trials of a group the one where a fix saves most, with the saving: {trial, saving}; null where no fix ran. Of equal ones a trial with pictures. */
 export function bestIn(group) {
   let best = null;
-  const gain = ({ before, after }) => (before === null ? 0 : before - after);
   for (const trial of group.trials)
-    for (const saving of trial.savings)
-      if (!best || gain(saving) > gain(best.saving)) best = { trial, saving };
+    for (const saving of trial.savings) {
+      const more = best ? gain(saving) - gain(best.saving) : 1;
+      if (more > 0 || (more === 0 && hasPictures(trial) && !hasPictures(best.trial))) best = { trial, saving };
+    }
   return best;
+}
+
+const hasPictures = ({ variants }) => variants.some(({ picture }) => picture);
+
+/** The saving of a variant against the first baseline of its trial; without a name, of the fix that saves most. Null without a baseline. */
+export function savingOf(trial, fix) {
+  const found = fix ? trial.savings.find((one) => one.fix === fix) : null;
+  if (found) return found;
+  const [best] = trial.savings.slice().sort((a, b) => gain(b) - gain(a));
+  if (!best || !fix) return best ?? null;
+  const after = peak(variantIn(trial, fix), best.statistic);
+  return after === null ? null : { ...best, fix, after, judged: null, price: '', terms: null, formula: '' };
 }
 
 /** The schedule that a reader should see first. */
 export function tellingSchedule(group) {
   return bestIn(group)?.trial.schedule ?? group.schedules[0];
+}
+
+/** Where a reader should begin: at size seed, or else in the largest trial in which something ran. */
+export function tellingGroup(groups) {
+  const height = ({ trials }) =>
+    Math.max(0, ...trials.flatMap(({ variants }) => variants.map((one) => peak(one, 'active') ?? 0)));
+  const ran = groups.filter((group) => height(group) > 0);
+  const seed = ran.filter(({ first }) => first.size === 'seed');
+  const some = seed.length > 0 ? seed : ran.length > 0 ? ran : groups;
+  return some.reduce((best, one) => (height(one) > height(best) ? one : best));
 }
 
 /** Groups by scenario, in the order of the run. */
@@ -109,13 +123,4 @@ export function offBy({ expected: { low, high }, measured }) {
 /** What the closed form predicts: a figure, or null where it bounds no single one. */
 export function predicted({ expected: { low, high } }) {
   return low === high ? low : null;
-}
-
-/** Where a fix saves most in a scenario: {group, trial, saving}; null where none ran beside its baseline. */
-export function bestFix(groups) {
-  const all = groups
-    .map((group) => ({ group, ...bestIn(group) }))
-    .filter(({ saving }) => saving && saving.before !== null);
-  const gain = ({ saving }) => saving.before - saving.after;
-  return all.reduce((best, one) => (!best || gain(one) > gain(best) ? one : best), null);
 }

@@ -4,10 +4,9 @@
 //     .deps/page/node/bin/node reports/page/pictures.mjs .deps/page DIR/report.html reports    # DIR: of tidemark exec or fit --report
 import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
-import { launch, open, settled } from './browser.mjs';
-import { choose } from './looking.mjs';
+import { launch, open } from './browser.mjs';
 
-/** Of a program program.png, of a fit fit.png; else overview.png, and of fsdp_prefetch, under lagging and at the seed's size where that ran, memory.png. */
+/** Of a program program.png, of a fit fit.png; else overview.png, and the first screen of fsdp_prefetch, memory.png. */
 export async function pictures(browser, report, out) {
   const width = 1160;
   let page = await open(browser, report, { width });
@@ -22,19 +21,8 @@ export async function pictures(browser, report, out) {
     return;
   }
   await page.screenshot({ path: `${out}/overview.png`, clip: { x: 0, y: 0, width, height: 700 } });
-  page = await open(browser, report, { width, hash: '#/fsdp_prefetch' });
-  const trials = page.getByLabel('Trial');
-  if ((await trials.count()) > 0) {
-    const names = await trials.locator('option').allInnerTexts();
-    await trials.selectOption({ index: Math.max(0, names.findIndex((name) => /seed/.test(name))) });
-    await settled(page);
-    if ((await page.locator('#time').count()) === 0) await trials.selectOption({ index: 0 }); // without samples
-    await settled(page);
-  }
-  if ((await page.getByRole('radio', { name: 'lagging' }).count()) > 0)
-    await choose(page, 'Schedule', 'lagging');
-  await page.addStyleTag({ content: '.bar { position: static !important; }' }); // or it lies on the heading
-  await page.locator('#time').screenshot({ path: `${out}/memory.png` });
+  page = await open(browser, report, { width: 1400, hash: '#/fsdp_prefetch' });
+  await page.screenshot({ path: `${out}/memory.png` });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -36,8 +36,7 @@ function values({ drawn, panels }, x) {
 
 /** A table: a row a line, a column a panel. */
 export function readingOf(picture, x) {
-  const { panels, bands, x: xAxis } = picture;
-  const band = bands.find(({ from, to }) => x >= from && x < to);
+  const { panels, x: xAxis } = picture;
   const shown = values(picture, x);
   const names = [...new Map(shown.map((line) => [line.name, line])).values()];
   return h(
@@ -46,7 +45,7 @@ export function readingOf(picture, x) {
     h(
       'div',
       { class: 'quiet' },
-      `${xAxis.name} ${xAxis.format(x)}${band ? ` · ${band.name}` : ''}`,
+      `${xAxis.name} ${xAxis.format(x)}`,
     ),
     h(
       'table',

@@ -1,20 +1,18 @@
 // The page of one scenario: the bar chooses trial, schedule and rank for every section below it.
 import { h, refill } from './dom.js';
-import { pick, section, select, table } from './controls.js';
-import { unitFor } from './format.js';
-import { bestFix, peak, tellingSchedule } from './model.js';
+import { labelled, pick, section, select, table } from './controls.js';
+import { baselineOf, savingOf, tellingGroup, tellingSchedule } from './model.js';
 import { matrix } from './matrix.js';
 import { peaks } from './peaks.js';
 import { savings } from './saving.js';
 import { symbols } from './symbols.js';
-import { timeline } from './timeline.js';
-import { composition } from './composition.js';
 import { growth } from './growth.js';
 import { formulas } from './formula.js';
 import { losses } from './loss.js';
 import { cost } from './cost.js';
 import { hardware } from './hardware.js';
 import { races } from './races.js';
+import { findingText, savingText, storyOf, storySection } from './story.js';
 import { verdicts } from './verdicts.js';
 
 function ranksOf(group) {
@@ -24,25 +22,8 @@ function ranksOf(group) {
   return [...new Set(ranks)].sort((a, b) => a - b);
 }
 
-/** Where a reader should begin: the trial of the largest size in which something ran. */
-function telling(groups) {
-  const height = ({ trials }) =>
-    Math.max(0, ...trials.flatMap(({ variants }) => variants.map((one) => peak(one, 'active') ?? 0)));
-  return groups.reduce((best, one) => (height(one) > height(best) ? one : best));
-}
-
-/** The result in a sentence. */
-function inAWord(groups) {
-  const best = bestFix(groups);
-  if (!best || best.saving.before <= best.saving.after) return null;
-  const { group, trial, saving } = best;
-  const unit = unitFor(saving.before);
-  const percent = (100 * (saving.before - saving.after)) / saving.before;
-  return `${saving.fix} peaks at ${unit.format(saving.after)} ${unit.name} of ${saving.statistic} memory where ${saving.baseline} takes ${unit.format(saving.before)} ${unit.name}: ${percent.toFixed(percent < 1 ? 2 : 0)} % less (${group.first.size}, ${group.detail}, ${trial.schedule})${saving.price && `; price: ${saving.price}`}.`;
-}
-
 /** Why there is this scenario, and what each variant does. */
-function storyOf(groups) {
+function aboutOf(groups) {
   const trials = groups.flatMap((group) => group.trials);
   const story = trials.find((trial) => trial.story)?.story;
   const said = new Map();
@@ -97,32 +78,52 @@ function files({ trial }) {
   );
 }
 
-/** `wanted`: {trial, schedule, rank} of the address; `keep` is told what is shown, for the address. */
+/** `wanted`: {trial, schedule, rank, fix} of the address; `keep` is told what is shown, for the address. */
 export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }) {
   const bar = h('div', {
     class: 'controls bar',
     role: 'group',
-    'aria-label': 'What the sections below show',
+    'aria-label': 'What this page shows',
   });
+  const top = h('header', { class: 'top' });
+  const tale = h('div', {});
   const body = h('div', { class: 'memory' });
   const list = h('ul', {});
   const contents = h('nav', { class: 'contents', 'aria-label': 'Contents of this page' }, list);
   const shared = {};
   const all = formulas(groups); // of every trial: made once
+  const about = aboutOf(groups);
+
+  function drawStory() {
+    const { group, trial, fix } = shared;
+    const story = storyOf(trial, fix);
+    refill(
+      top,
+      h('h1', { tabindex: -1 }, findingText(name, story)),
+      story && h('p', { class: 'lede' }, savingText(story)),
+      h(
+        'p',
+        { class: 'facts' },
+        `${group.title}, ${group.detail}, ${trial.schedule} · `,
+        h('span', { class: `status ${outcome.status}` }, outcome.text),
+      ),
+    );
+    refill(tale, story && storySection(story));
+  }
 
   function draw() {
     const { group } = shared;
     shared.trial = group.trials.find((trial) => trial.schedule === shared.schedule);
+    drawStory();
     const only = group.trials.flatMap((trial) => trial.assertions);
     const found = verdicts(only, { schedule: group.schedules.length > 1 ? shared.schedule : '' });
     refill(
       body,
+      about,
       section('overview', 'Verdicts', null, matrix(group, found.show)),
       group.ran && [
         peaks(group, shared),
-        timeline(group, shared),
         savings(shared),
-        composition(shared),
         growth(group),
         symbols(shared),
         all,
@@ -141,20 +142,23 @@ export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }
         ),
     );
     refill(list, [...body.querySelectorAll('h2')].map(entry));
-    keep({ trial: groups.indexOf(group), schedule: shared.schedule, rank: shared.rank });
+    keep({ trial: groups.indexOf(group), schedule: shared.schedule, rank: shared.rank, ...(shared.fix && { fix: shared.fix }) });
   }
 
-  function choose(group, { schedule, rank } = {}) {
+  function choose(group, { schedule, rank, fix } = {}) {
     const ranks = ranksOf(group);
+    const others = group.variants.filter((variant) => variant.name !== baselineOf(group).name);
     Object.assign(shared, {
       group,
       schedule: group.schedules.includes(schedule) ? schedule : tellingSchedule(group),
       rank: ranks.includes(rank) ? rank : 'worst',
+      fix: others.some((variant) => variant.name === fix) ? fix : undefined,
     });
     const set = (change) => {
       Object.assign(shared, change);
       draw();
     };
+    const best = group.trials.map((trial) => savingOf(trial)?.fix).find(Boolean);
     refill(
       bar,
       groups.length > 1 &&
@@ -164,6 +168,7 @@ export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }
           group,
           choose,
         ),
+      others.length > 1 && select('Beside the baseline', others.map(labelled), shared.fix ?? best, (one) => set({ fix: one })),
       pick(
         'Schedule',
         group.schedules.map((one) => [one, one]),
@@ -172,7 +177,7 @@ export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }
       ),
       ranks.length > 1 &&
         pick(
-          'Rank',
+          'Rank of the tables',
           [['worst', 'worst'], ...ranks.map((one) => [one, String(one)])],
           shared.rank,
           (one) => set({ rank: one }),
@@ -181,22 +186,6 @@ export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }
     draw();
   }
 
-  choose(groups[wanted.trial] ?? telling(groups), wanted);
-  return [
-    h(
-      'header',
-      { class: 'top' },
-      h('h1', { tabindex: -1 }, name),
-      h('p', { class: 'lede' }, inAWord(groups)),
-      h(
-        'p',
-        { class: 'facts' },
-        h('span', { class: `status ${outcome.status}` }, outcome.text),
-      ),
-      storyOf(groups),
-    ),
-    contents,
-    bar,
-    body,
-  ];
+  choose(groups[wanted.trial] ?? tellingGroup(groups), wanted);
+  return [top, tale, bar, contents, body];
 }

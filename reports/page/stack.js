@@ -11,6 +11,13 @@ const HEIGHT = 340;
 const GRID = { left: 58, right: 12, top: 30, bottom: 30, outerBoundsMode: 'none' };
 const MAIN = ['forward', 'backward', 'optimizer'];
 
+/** A colour of style.css, as far as it goes on paper. */
+function faded(tone, paper) {
+  const parts = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const on = parts(paper);
+  return `rgb(${parts(tone).map((part, i) => Math.round(on[i] + 0.38 * (part - on[i]))).join()})`;
+}
+
 /** What stands at one column, as elements. */
 function readingOf(course, moment, levels) {
   const rows = course.kinds.map((name, k) => [name, levels[k]]).filter(([, level]) => level > 0);
@@ -52,9 +59,45 @@ function stepLines(course, [first, last], pixels, colour) {
   });
 }
 
-/** `state`: {moment, window: [first, last] moments or null}; choose(moment) and zoom(window) change it. */
-export function stackOf(course, state, { choose, zoom }) {
+/** The series of a level across the chart and of what stands above it at the peak; nothing without `over`: {level, low, text}. */
+function overSeries(course, over, range, colour) {
+  if (!over) return [];
+  const x = course.eventOf(course.peak);
+  const right = x - range[0] < (range[1] - range[0]) / 2; // the side of the arrow with more room
+  const line = { color: colour('ink'), width: 1.4 };
+  const name = { color: colour('ink'), fontSize: 13, fontWeight: 600, textBorderColor: colour('paper'), textBorderWidth: 4 };
+  return [
+    carrier('over', 0, {
+      markLine: {
+        z: 32,
+        silent: true,
+        symbol: 'none',
+        data: [
+          { yAxis: over.level, lineStyle: { ...line, type: [4, 4] }, label: { show: Boolean(over.low), formatter: over.low, ...name, fontWeight: 400, fontSize: 12, position: right ? 'insideEndTop' : 'insideStartTop' } },
+          ...(over.text
+            ? [[
+                { coord: [x, over.level], symbol: 'arrow', symbolSize: 7, lineStyle: { ...line, type: 'solid' }, label: { formatter: over.text, ...name, position: 'middle', rotate: 0, align: right ? 'left' : 'right', offset: [right ? 8 : -8, 0] } },
+                { coord: [x, course.active[course.peak]], symbol: 'arrow', symbolSize: 7 },
+              ]]
+            : []),
+        ],
+      },
+    }),
+  ];
+}
+
+/**
+ * `state`: {moment, window: [first, last] moments or null}; choose(moment) and zoom(window) change it, in a picture that has them. `look`, for pictures
+ * beside each other: {height, highest: level and span: events that all have room for, above: kinds that lie on top in their full
+ * colour, the others faded, over: of overSeries, unit, bare: neither phases nor steps}.
+ */
+export function stackOf(course, state, { choose, zoom } = {}, look = {}) {
   const [first, last] = state.window ?? [0, course.last];
+  const height = look.height ?? HEIGHT;
+  const grid = look.bare ? { ...GRID, left: 44, top: 10, bottom: 8 } : GRID;
+  const above = (name) => !look.above || look.above.has(name);
+  const order = course.kinds.map((_, k) => k);
+  if (look.above) order.sort((a, b) => above(course.kinds[a]) - above(course.kinds[b]) || a - b);
   let shown = { at: [], levels: [] };
 
   function option(colour, width) {
@@ -62,35 +105,37 @@ export function stackOf(course, state, { choose, zoom }) {
     const levels = course.levels(at);
     shown = { at, levels };
     const xs = at.map(course.eventOf);
-    const highest = Math.max(1, ...at.map((moment) => Math.max(course.active[moment], course.reserved(moment))));
-    const mark = cardLine(highest);
-    const unit = unitFor(highest);
+    const highest = look.highest ?? Math.max(1, ...at.map((moment) => Math.max(course.active[moment], course.reserved(moment))));
+    const mark = look.bare ? null : cardLine(highest);
+    const unit = look.unit ?? unitFor(highest);
     const axis = axisOf(0, Math.max(highest, mark?.value ?? 0), unit);
     const sums = at.map(() => 0);
-    const areas = course.kinds.map((name, k) => {
+    const areas = order.map((k, layer) => {
+      const name = course.kinds[k];
       const data = xs.map((x, i) => [x, (sums[i] += levels[k][i])]);
       const tone = colour(toneOfKind(name));
       return {
-        type: 'line', name, data, step: 'end', symbol: 'none', silent: true, z: 20 - k,
-        lineStyle: { width: 0 }, areaStyle: { color: tone, opacity: 1 }, emphasis: { disabled: true },
+        type: 'line', name, data, step: 'end', symbol: 'none', silent: true, z: 20 - layer,
+        lineStyle: { width: 0 }, areaStyle: { color: above(name) ? tone : faded(tone, colour('paper')), opacity: 1 }, emphasis: { disabled: true },
       };
     });
     frame.element.dataset.active = String(course.active[state.moment]); // of all blocks, by their ends
+    frame.element.areas = areas.map(({ name, data, areaStyle }) => ({ name, data, colour: areaStyle.color })); // as they are drawn, for tests
     const bands = course.phases
-      .filter(({ name }) => MAIN.includes(name))
+      .filter(({ name }) => look.above || MAIN.includes(name))
       .map(({ name, from, to }) => ({ name, from: course.eventOf(from), to: course.eventOf(to) }));
-    const range = [xs[0], Math.max(xs.at(-1), xs[0] + 1)];
+    const range = [xs[0], Math.max(xs.at(-1), xs[0] + (state.window === look.window ? (look.span ?? 1) : 1))];
     const names = bandNames(bands, range, width - 70);
     names.data.forEach((band, i) => { band[0].itemStyle = { opacity: i % 2 ? 0 : 0.6 }; });
     return {
-      grid: [{ ...GRID, height: HEIGHT - GRID.top - GRID.bottom }],
+      grid: [{ ...grid, height: height - grid.top - grid.bottom }],
       xAxis: {
-        type: 'value', min: range[0], max: range[1], minInterval: 1, splitNumber: Math.max(2, Math.round(width / 140)),
+        type: 'value', show: !look.bare, min: range[0], max: range[1], minInterval: 1, splitNumber: Math.max(2, Math.round(width / 140)),
         splitLine: { show: false }, axisTick: { show: false }, axisLine: { lineStyle: { color: colour('line') } },
         axisLabel: { ...textStyle(colour), hideOverlap: true, formatter: (value) => exact(Math.round(value)), alignMinLabel: 'left', alignMaxLabel: 'right' },
       },
       yAxis: {
-        type: 'value', name: unit.name, nameGap: 12, nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
+        type: 'value', name: look.bare ? '' : unit.name, nameGap: 12, nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
         min: 0, max: axis.max, interval: axis.interval, axisLine: { show: false }, axisTick: { show: false },
         splitLine: { lineStyle: { color: colour('line') } }, axisLabel: { ...textStyle(colour), formatter: axis.format },
       },
@@ -102,20 +147,21 @@ export function stackOf(course, state, { choose, zoom }) {
       },
       series: [
         ...areas,
-        {
+        !look.above && {
           type: 'line', name: 'reserved', step: 'end', symbol: 'none', silent: true, z: 21, emphasis: { disabled: true },
           data: xs.map((x, i) => [x, course.reserved(at[i])]), lineStyle: { width: 1.4, color: colour('ink'), type: [5, 3] },
         },
-        bandsOption(0, names, colour),
-        stepLines(course, range, width, colour),
+        !look.bare && bandsOption(0, names, colour),
+        !look.bare && stepLines(course, range, width, colour),
+        ...overSeries(course, look.over, range, colour),
         ...cardSeries({ mark }, 0, colour),
-        carrier('chosen', 0, {
+        !look.bare && carrier('chosen', 0, {
           markLine: {
             silent: true, symbol: 'none', label: { show: false }, lineStyle: { color: colour('focus'), type: 'solid', width: 2 }, z: 30,
             data: state.moment >= first && state.moment <= last ? [{ xAxis: course.eventOf(state.moment) }] : [],
           },
         }),
-      ],
+      ].filter(Boolean),
     };
   }
 
@@ -146,39 +192,43 @@ export function stackOf(course, state, { choose, zoom }) {
     return Boolean(act);
   }
 
+  function pointed() {
+    element.classList.add('stacked');
+    const band = h('div', { class: 'band', hidden: true });
+    element.append(band);
+    let from = null;
+    element.addEventListener('pointerdown', (event) => {
+      if (event.button !== 0 || !frame.chart()) return;
+      from = event.clientX;
+      element.setPointerCapture(event.pointerId);
+    });
+    element.addEventListener('pointermove', (event) => {
+      if (from === null) return;
+      const box = element.getBoundingClientRect();
+      band.hidden = Math.abs(event.clientX - from) < 5;
+      band.style.left = `${Math.min(from, event.clientX) - box.left}px`;
+      band.style.width = `${Math.abs(event.clientX - from)}px`;
+    });
+    element.addEventListener('pointerup', (event) => {
+      if (from === null) return;
+      const ends = [from, event.clientX].map(pixelTo).sort((a, b) => a - b);
+      const dragged = Math.abs(event.clientX - from) >= 5;
+      from = null;
+      band.hidden = true;
+      if (!dragged) choose(columnAt(ends[0]));
+      else if (ends[1] > ends[0] + 1) zoom(ends);
+    });
+    element.addEventListener('pointercancel', () => { from = null; band.hidden = true; });
+  }
+
   const frame = frameOf({
-    label: `Memory over time by kind, from event ${exact(course.eventOf(first))} to ${exact(course.eventOf(last))}; the highest is ${bytes(course.active[course.peak])} at event ${exact(course.eventOf(course.peak))}. Arrow keys choose a moment, Home the peak, plus and minus zoom, zero shows all.`,
-    height: HEIGHT,
+    label: `${look.name ? `${look.name}: m` : 'M'}emory over time by kind, from event ${exact(course.eventOf(first))} to ${exact(course.eventOf(last))}; the highest is ${bytes(course.active[course.peak])} at event ${exact(course.eventOf(course.peak))}.${choose ? ' Arrow keys choose a moment, Home the peak, plus and minus zoom, zero shows all.' : ''}`,
+    height,
     option,
-    keys,
+    keys: choose && keys,
   });
   const element = frame.element;
-  element.classList.add('stacked');
-  const band = h('div', { class: 'band', hidden: true });
-  element.append(band);
-  let from = null;
-  element.addEventListener('pointerdown', (event) => {
-    if (event.button !== 0 || !frame.chart()) return;
-    from = event.clientX;
-    element.setPointerCapture(event.pointerId);
-  });
-  element.addEventListener('pointermove', (event) => {
-    if (from === null) return;
-    const box = element.getBoundingClientRect();
-    band.hidden = Math.abs(event.clientX - from) < 5;
-    band.style.left = `${Math.min(from, event.clientX) - box.left}px`;
-    band.style.width = `${Math.abs(event.clientX - from)}px`;
-  });
-  element.addEventListener('pointerup', (event) => {
-    if (from === null) return;
-    const ends = [from, event.clientX].map(pixelTo).sort((a, b) => a - b);
-    const dragged = Math.abs(event.clientX - from) >= 5;
-    from = null;
-    band.hidden = true;
-    if (!dragged) choose(columnAt(ends[0]));
-    else if (ends[1] > ends[0] + 1) zoom(ends);
-  });
-  element.addEventListener('pointercancel', () => { from = null; band.hidden = true; });
+  if (choose) pointed();
   const seen = course.levels(course.columns(0, course.last, 400));
   return {
     element,

@@ -1,13 +1,31 @@
 // holds: reports/README.md, report.html
 // What the page shows, and what its controls change.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, paths, readAt, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
-import { WAITING, isKnown } from './kinds.js';
+import { isKnown } from './kinds.js';
+
+/** The record of a page, each value in its place. */
+function recordOf(page) {
+  const record = JSON.parse(readFileSync(join(dirname(page), 'report.json'), 'utf8'));
+  const whole = (value) => {
+    if (typeof value === 'string') return /^\$\d+$/.test(value) ? whole(record.shared[Number(value.slice(1))]) : value;
+    if (Array.isArray(value)) return value.map(whole);
+    return value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, whole(one)])) : value;
+  };
+  return whole({ trials: record.trials });
+}
+function detailsOf(page, { scenario, size, ranks, mode, schedule }, variant) {
+  return JSON.parse(gunzipSync(readFileSync(join(dirname(page), 'details', scenario, size, `r${ranks}`, mode, schedule, `${variant}.json.gz`))));
+}
+const bytesIn = (title) => Number(/: ([\d,]+) bytes/.exec(title)[1].replaceAll(',', ''));
+/** The entries of an object in the order of keys, so that a difference reads well. */
+const sorted = (object, keys) => Object.fromEntries([...new Set([...keys, ...Object.keys(object)])].map((key) => [key, object[key]]));
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
 
@@ -28,47 +46,118 @@ export const tests = ({ browser, axe, file }) => ({
     }
   },
 
-  async 'what the peak is made of: the parts have colours of their own, are those of the record, and sum to the peak'() {
-    for (const schedule of ['lagging', 'instant']) {
-      const page = await open(browser, file('sample'), { hash: `#/fsdp_prefetch?trial=0&schedule=${schedule}` });
-      const rows = await page.locator('#composition').evaluate((section) => {
-        const heads = [...section.querySelectorAll('details th')].map((cell) => cell.textContent.trim());
-        const names = [...section.querySelectorAll('.stack-name')].map((name) => name.firstChild.textContent);
-        return [...section.querySelectorAll('.stack')].map((stack, at) => ({
-          name: names[at],
-          parts: [...stack.querySelectorAll('i')].map((part) => ({ title: part.title, tone: part.className, colour: getComputedStyle(part).backgroundColor })),
-          total: Number(stack.querySelector('data').value),
-          record: Object.fromEntries([...section.querySelectorAll('details tbody tr')[at].querySelectorAll('td data')].map((data, of) => [heads[of + 1], Number(data.value)])),
-        }));
-      });
-      assert.ok(rows.length > 2);
-      for (const { name, parts, total, record } of rows) {
-        const drawn = Object.fromEntries(parts.map(({ title }) => [title.slice(0, title.lastIndexOf(':')), Number(title.slice(title.lastIndexOf(':') + 1).replace(/[^\d]/g, ''))]));
-        const wanted = {};
-        for (const [category, bytes] of Object.entries(record)) if (bytes > 0) wanted[category] = bytes;
-        const { [WAITING]: waiting = 0, ...alive } = drawn;
-        assert.deepEqual(Object.entries(alive).sort(), Object.entries(wanted).sort(), name);
-        assert.equal(Object.values(drawn).reduce((sum, bytes) => sum + bytes, 0), total, `${name}: ${waiting} wait`);
-        for (const { title, tone } of parts) assert.ok(isKnown(title.slice(0, title.lastIndexOf(':'))) && (tone !== 'kind-other' || title.startsWith('other: ')), `${name}: ${title} is grey`);
-        assert.equal(new Set(parts.map(({ colour }) => colour)).size, parts.length, `${name}: one colour a kind`);
+  async 'the story of every fix: each bar and each column has the kinds of the record, and its sum'() {
+    const trials = recordOf(file('sample')).trials.filter(({ schedule, variants }) => schedule === 'lagging' && variants.length > 0);
+    let columns = 0;
+    for (const [at, trial] of trials.entries()) {
+      const peakOf = (rank) => Math.max(...rank.phases.map((phase) => phase[trial.statistic].peak));
+      const worst = ({ ranks }) => ranks.reduce((best, rank) => (peakOf(rank) > peakOf(best) ? rank : best));
+      const [base, ...others] = trial.variants;
+      for (const fix of others) {
+        const page = await open(browser, file('sample'), { hash: `#/${trial.scenario}?trial=${at}&schedule=lagging&fix=${fix.name}` });
+        const sides = await page.locator('#story').evaluate((story) => {
+          const icicles = [...story.querySelectorAll('.icicle')];
+          return [...story.querySelectorAll('.chart')].map((chart, i) => ({
+            areas: chart.areas,
+            cells: [...icicles[i].querySelectorAll('.cell')].filter((cell) => cell.style.top === '28px').map(({ title, className }) => ({ title, className })),
+          }));
+        });
+        for (const [i, variant] of [base, fix].entries()) {
+          const what = `${trial.size}, ${variant.name} beside ${[base, fix][1 - i].name}`;
+          const rank = worst(variant);
+          const timeline = detailsOf(file('sample'), trial, variant.name).ranks.find((one) => one.rank === rank.rank).timeline;
+          const { areas, cells } = sides[i];
+          for (const { name } of areas) assert.ok(isKnown(name) && name !== 'other', `${what}: ${name}`);
+          assert.equal(new Set(areas.map(({ colour }) => colour)).size, areas.length, `${what}: a colour each`);
+          const kindsAt = (column) => Object.fromEntries(areas.map(({ name, data }, k) => [name, data[column][1] - (k > 0 ? areas[k - 1].data[column][1] : 0)]).filter(([, bytes]) => bytes > 0));
+          const top = areas.at(-1).data;
+          const levels = new Set(timeline.active);
+          for (const [event, level] of top) assert.ok(levels.has(level), `${what}: the column of event ${event} has ${level} bytes`);
+          for (const phase of rank.phases) assert.ok(top.some(([, level]) => level === phase.active.peak), `${what}: the peak of ${phase.name}`);
+          columns += top.length;
+          const highest = Math.max(...top.map(([, level]) => level));
+          assert.equal(highest, peakOf(rank), `${what}: the peak`);
+          // Where nothing waits for another stream, the highest moment is that of the record's categories.
+          const column = top.findIndex(([, level]) => level === highest);
+          const categories = Object.fromEntries(Object.entries(rank.categories).map(([kind, { peak_share: share }]) => [kind, share]).filter(([, share]) => share > 0));
+          if (timeline.active.every((level, k) => level === timeline.allocated[k]))
+            assert.deepEqual(kindsAt(column), sorted(categories, Object.keys(kindsAt(column))), `${what}: kinds at the peak`);
+          for (const kind of Object.keys(categories)) assert.ok(areas.some(({ name }) => name === kind), `${what}: ${kind}`);
+          const bars = cells.map(({ title, className }) => [className.includes('rest') ? '' : title.slice(0, title.indexOf(':')), bytesIn(title)]);
+          const named = Object.fromEntries(bars.filter(([kind]) => kind));
+          assert.deepEqual(named, Object.fromEntries(Object.keys(named).map((kind) => [kind, kindsAt(column)[kind]])), `${what}: bars and columns`);
+          assert.equal(bars.reduce((sum, [, bytes]) => sum + bytes, 0), highest, `${what}: the bars' sum`);
+          for (const { title, className } of cells) assert.ok(!className.includes('kind-other'), `${what}: ${title} is grey`);
+        }
+        const [before, after] = [base, fix].map((variant) => peakOf(worst(variant)));
+        const rows = await page.locator('.differences').last().evaluate((table) => [...table.querySelectorAll('tbody tr')].map((row) => [...row.querySelectorAll('data')].map(({ value }) => Number(value))));
+        assert.deepEqual(rows.reduce((sum, row) => sum.map((bytes, k) => bytes + row[k]), [0, 0, 0]), [before, after, before - after], `${fix.name}: differences`);
+        assert.deepEqual(page.wrong, []);
       }
-      assert.ok(rows.some(({ parts }) => parts.some(({ title }) => title.startsWith('gathered parameters: '))), 'the waste has a name');
     }
+    assert.ok(columns > 1000, `${columns} columns`);
+  },
+
+  async 'the first screen: what is wasted, by whom, how much the fix saves, and the formula as a sum in the colours'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO, width: 1400 });
+    assert.equal(await text(page, 'h1'), 'fsdp_prefetch holds 1.44 GiB too much: sharding buffers of layers 0 to 7, kept by the communication stream');
+    assert.match(await text(page, '.top .lede'), /^stash peaks at 0.50 GiB of active memory where record_stream takes 1.94 GiB: 74 % less, as predicted; price: 1.000x step time/);
+    const terms = await page.locator('.term').evaluateAll((all) => all.map((one) => ({ tone: one.className.replace('term ', ''), words: one.innerText.replace(/\s+/g, ' '), bytes: Number(one.querySelector('data').value) })));
+    assert.deepEqual(terms.map(({ tone }) => tone), ['kind-sharding-buffers']);
+    assert.match(terms[0].words, /^23 B sharding buffers 1.44 GiB$/);
+    assert.equal(terms.reduce((sum, { bytes }) => sum + bytes, 0), 2_080_565_248 - 536_920_064);
+    const areas = await page.locator('#story .chart').first().evaluate((chart) => chart.areas);
+    assert.equal(areas.at(-1).name, 'sharding buffers', 'the waste lies on top');
+    assert.equal(await page.locator('#story .chart').first().locator('svg text', { hasText: '1.44 GiB too much' }).count(), 1);
+    const { top, bottom } = await page.locator('.differences').first().evaluate((one) => one.getBoundingClientRect().toJSON());
+    assert.ok(top > 0 && bottom < 900, `on the first screen: ${top} to ${bottom}`);
+    const wide = await open(browser, file('sample'), { hash: '#/fsdp_prefetch' });
+    assert.match(await text(wide, '.facts'), /fsdp_prefetch \/ scale/, 'the largest, where no seed ran');
+    await whole(page, 'the first screen');
+  },
+
+  async 'a moment chosen, a stretch dragged, a kind opened, and the way back'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const chart = page.locator('#story .chart').first();
+    const columns = () => page.locator('#story .chart').first().evaluate(({ areas }) => areas.at(-1).data.length);
+    const bars = () => page.locator('#story .icicle .root').allInnerTexts();
+    const peaks = await bars();
+    assert.deepEqual(peaks, ['record_stream · 1.94 GiB', 'stash · 0.50 GiB']);
+    await chart.focus();
+    for (let i = 0; i < 15; i += 1) await page.keyboard.press('ArrowLeft');
+    assert.match(await text(page, '.alive-at h2'), /chosen moments/);
+    assert.notDeepEqual(await bars(), peaks);
+    const all = await columns();
+    await page.keyboard.press('+');
+    await settled(page);
+    assert.ok((await columns()) < all, 'zoomed');
+    await page.getByRole('button', { name: 'Show the last step' }).click();
+    await settled(page);
+    assert.equal(await columns(), all);
+    await page.getByRole('button', { name: 'Back to the peaks' }).click();
+    assert.deepEqual(await bars(), peaks);
+    await page.locator('#story .icicle').first().getByRole('button', { name: /^sharding buffers/ }).click();
+    assert.match(await text(page, '#story .icicle >> nth=1'), /^stash · 0.\d\d GiB\s+sharding buffers · 0.\d\d GiB\s+layers/);
+    await whole(page, 'opened');
   },
 
   async 'overview: headline, what failed, every scenario with its savings'() {
     const page = await open(browser, file('sample'));
-    assert.match(await text(page, 'h1'), /^8 of 1,692 verdicts failed$/);
-    assert.equal(await page.title(), 'tidemark: 8 of 1,692 verdicts failed');
+    assert.match(await text(page, 'h1'), /^8 of 1,700 verdicts failed$/);
+    assert.equal(await page.title(), 'tidemark: 8 of 1,700 verdicts failed');
     assert.match(await text(page, '.virtual'), /Virtual device/);
     assert.match(await text(page, '#failed'), /memory\/form\/reserved\/backward/);
     const rows = await texts(page, '#scenarios tbody tr');
     assert.equal(rows.length, 9);
     assert.match(
       rows[0],
-      /fsdp_prefetch \/ smoke\s+active peak under lagging\s+4 of 870 verdicts failed\s+all 2 controls caught\s+stash\s+1.94 GiB\s+2,080,422,400 bytes\s+0.50 GiB\s+536,883,200 bytes\s+1.44 GiB \(74 %\), not judged\s+1.000x step time/s,
+      /fsdp_prefetch \/ smoke\s+active peak under lagging\s+4 of 874 verdicts failed\s+all 2 controls caught\s+stash\s+1.94 GiB\s+2,080,565,248 bytes\s+0.50 GiB\s+536,920,064 bytes\s+1.44 GiB \(74 %\)\s+1.000x step time/s,
     );
-    assert.ok((await page.locator('#scenarios svg.peaks').first().boundingBox()).width < 160, 'bars as wide as their column');
+    const pair = page.locator('#pairs article');
+    assert.equal(await pair.count(), 1);
+    assert.match(await text(page, '#pairs article'), /^fsdp_prefetch holds 2.94 GiB too much: sharding buffers/);
+    const tops = await pair.locator('.chart').evaluateAll((charts) => charts.map(({ areas }) => Math.max(...areas.at(-1).data.map(([, level]) => level))));
+    assert.deepEqual(tops, await pair.locator('figcaption data').evaluateAll((all) => all.map(({ value }) => Number(value))), 'baseline beside fix');
     await page.locator('#failed .copy').first().click();
     assert.match(
       await page.evaluate(() => getSelection().toString() || navigator.clipboard.readText()),
@@ -83,7 +172,7 @@ export const tests = ({ browser, axe, file }) => ({
     assert.match(await text(page, 'h1'), /verdicts failed/);
     await page.locator('#scenarios a').nth(1).click();
     await settled(page);
-    assert.equal(await text(page, 'h1'), 'fsdp_prefetch');
+    assert.match(await text(page, 'h1'), /^fsdp_prefetch/);
     assert.match(page.url(), /trial=2/, 'in the order of the run, in which seed is the second');
     assert.ok(
       await page.locator('h1').evaluate((h1) => h1 === document.activeElement),
@@ -95,26 +184,26 @@ export const tests = ({ browser, axe, file }) => ({
     const context = await browser.newContext({ javaScriptEnabled: false, offline: true });
     const page = await context.newPage();
     await page.goto(pathToFileURL(file('sample')).href);
-    assert.match(await text(page, 'h1'), /^8 of 1,692 verdicts failed$/);
+    assert.match(await text(page, 'h1'), /^8 of 1,700 verdicts failed$/);
     assert.equal(await page.locator('#scenarios tbody tr').count(), 9);
     await context.close();
   },
 
   async 'the figures of another run beside'() {
     const page = await open(browser, file('beside'));
-    assert.match(await text(page, '.base'), /^Compared with run 3f9a1c of .*: 8 of 1,692 verdicts failed. .* [\d,]+ comparisons .*: 0 regressions, \d+ improvements?/);
+    assert.match(await text(page, '.base'), /^Compared with run 3f9a1c of .*: 8 of 1,700 verdicts failed. .* [\d,]+ comparisons .*: 0 regressions, \d+ improvements?/);
     const rows = await texts(page, '#scenarios tbody tr');
     assert.match(rows[0], /1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB\s+-50 %$/);
     assert.match(rows[1], /none$/);
     const nights = page.locator('.nights').first();
     const peaks = (await nights.getAttribute('data-peaks')).split(' ').map(Number);
-    assert.deepEqual(peaks, [5 << 20, 5 << 20, 6 << 20, 536883200], 'the last night is this run');
+    assert.deepEqual(peaks, [5 << 20, 5 << 20, 6 << 20, 536920064], 'the last night is this run');
     assert.equal(await nights.getAttribute('aria-label'), 'highest peak of any step, the last 4 nights: 5 MiB, 5 MiB, 6 MiB, 512.0 MiB');
     const heights = (await nights.locator('polyline').getAttribute('points')).split(' ').map((point) => Number(point.split(',')[1]));
     assert.ok(heights[0] === heights[1] && heights[1] >= heights[2] && heights[2] > heights[3], 'higher is more');
     assert.ok((await nights.boundingBox()).height > 10);
     const scenario = await open(browser, file('beside'), { hash: '#/fsdp_prefetch?trial=0' });
-    assert.match((await texts(scenario, '#overview tbody tr'))[2], /stash[\s\S]*0.50 GiB\s+536,883,200 bytes\s+1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB/);
+    assert.match((await texts(scenario, '#overview tbody tr'))[2], /stash[\s\S]*0.50 GiB\s+536,920,064 bytes\s+1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB/);
     await whole(scenario, 'beside');
   },
 
@@ -202,9 +291,8 @@ export const tests = ({ browser, axe, file }) => ({
     const page = await open(browser, file('sample'), {
       hash: '#/fsdp_prefetch?trial=0&schedule=calibrated',
     });
-    assert.equal(await page.locator('.chart').count(), 3);
+    assert.equal(await page.locator('.chart').count(), 2);
     for (const [section, lines] of [
-      ['#time', 6],
       ['#growth', 2],
       ['#loss', 6],
     ])
@@ -218,33 +306,23 @@ export const tests = ({ browser, axe, file }) => ({
     await settled(page);
     assert.match(await text(page, '#loss .legend'), /unstash_before_wait differs from step 1/);
     assert.ok((await paths(page, '#loss')).length >= 8);
-    assert.match(
-      await text(page, '.top .lede'),
-      /^stash peaks at 0.88 GiB of active memory where record_stream takes 3.81 GiB: 77 % less \(scale, .*price: 1.000x step time/,
-    );
+    assert.match(await text(page, '#story'), /No picture of its memory was kept under calibrated/);
     await whole(page, 'scenario');
   },
 
-  async 'statistic, schedule, rank and variants change what is shown'() {
+  async 'schedule, rank, trial and the variant beside the baseline change what is shown'() {
     const page = await open(browser, file('sample'), { hash: SCENARIO });
-    const all = await paths(page, '#time');
-    assert.match(
-      await text(page, '#time .legend'),
-      /record_stream[\s\S]*active 1.94 GiB[\s\S]*stash[\s\S]*active 0.50 GiB/,
-    );
-    await choose(page, 'Statistic', 'reserved');
-    assert.doesNotMatch(await text(page, '#time .legend'), /active/);
-    assert.notDeepEqual(await paths(page, '#time'), all);
-    await choose(page, 'Statistic', 'all three');
-    assert.deepEqual(await paths(page, '#time'), all, 'the same picture again');
-    await page.locator('#time').getByRole('checkbox', { name: 'no_reference (control)' }).check();
+    await page.getByLabel('Beside the baseline').selectOption('rate_limiter');
     await settled(page);
-    assert.ok((await paths(page, '#time')).length > all.length);
-    await choose(page, 'Rank', '2');
-    assert.match(await text(page, '#time'), /record_stream on rank 2/);
+    assert.match(await text(page, '.top .lede'), /^rate_limiter peaks at/);
+    assert.match(page.url(), /fix=rate_limiter/);
+    await page.getByLabel('Beside the baseline').selectOption({ label: 'no_reference (control)' });
+    await settled(page);
+    assert.match(await text(page, '#story .duo'), /no_reference\s*control peaks at/);
+    await choose(page, 'Rank of the tables', '2');
     assert.match(page.url(), /rank=2/);
     await choose(page, 'Schedule', 'instant');
-    assert.match(await text(page, '#time .legend'), /record_stream[\s\S]*active 512.0 MiB/);
+    assert.match(await text(page, '#story'), /No picture/);
     await page.getByLabel('Trial').selectOption({ index: 1 });
     await settled(page);
     assert.match(await text(page, '#loss'), /ran in mode shapes/);
@@ -276,43 +354,11 @@ export const tests = ({ browser, axe, file }) => ({
     assert.match(await readAt(page, chart, 1), /^kernel time \/ launch time [\d.]+×: record_stream/);
   },
 
-  async 'the keyboard reads and zooms all panels in step'() {
-    const page = await open(browser, file('sample'), { hash: SCENARIO });
-    const chart = page.locator('#time .chart');
-    assert.match(
-      await readAt(page, chart, 3),
-      /^at [\d.]+ \S+: record_stream allocated [\d,]+ bytes, stash allocated [\d,]+ bytes, record_stream active/,
-    );
-    assert.equal(await page.locator('.reading tr').count(), 3);
-    await page.keyboard.press('Escape');
-    const before = await paths(page, '#time');
-    await page.keyboard.press('+');
-    await settled(page);
-    const after = await paths(page, '#time');
-    assert.equal(
-      after.filter((d) => before.includes(d)).length,
-      0,
-      'every line of every panel moved',
-    );
-    await page.keyboard.press('0');
-    await settled(page);
-    assert.deepEqual(await paths(page, '#time'), before);
-    // A peak that lasts no time, because a free follows at the same moment, is read all the same.
-    for (const button of await page.locator('.peak').all()) {
-      await button.click();
-      const [, statistic, peak] = (await button.getAttribute('title')).match(
-        /of (\w+): ([\d,]+) bytes/,
-      );
-      assert.ok((await text(page, '.reading')).includes(peak), `${statistic} reads ${peak}`);
-    }
-    assert.deepEqual(page.wrong, []);
-  },
-
   async 'the story, and what each variant does'() {
     const page = await open(browser, file('sample'), { hash: SCENARIO });
     assert.match(await text(page, '.story'), /^A gathered buffer is kept until/);
     await page.getByText('What each variant does').click();
-    assert.match(await text(page, '.top dl'), /record_stream\s+flat buffers: 1/);
+    assert.match(await text(page, '.memory dl.provenance'), /record_stream\s+flat buffers: 1/);
   },
 
   async 'gradients by parameter: the farthest first, the first divergence named'() {

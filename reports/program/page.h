@@ -18,14 +18,13 @@ namespace tidemark {
 std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks,
                          const std::filesystem::path& folder, const Changes* changes = nullptr);
 
-/// report.html, summary.md and junit.xml of a report with programs, and for each program the file
-/// with all that its page has of them (memory_file.h).
+/// report.html, summary.md and junit.xml of a report with programs.
 std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks,
                                 const std::filesystem::path& folder,
                                 const Changes* changes = nullptr);
 
-/// Writes these files again, from report.json and the files of memory beside it; where there is
-/// none, as in reports of version 1.0, from the snapshots. Throws std::runtime_error in one line.
+/// Writes these files again, from report.json and the records beside it, or the snapshots that
+/// reports before 3.2 have. Throws std::runtime_error in one line.
 void rerender_programs(const std::filesystem::path& folder, const Report& report,
                        const Changes* changes = nullptr);
 

@@ -12,9 +12,7 @@
 #include "reports/html.h"
 #include "reports/snapshot/lines.h"
 #include "reports/snapshot/render.h"
-#include "harness/memory/parts.h"
 #include "reports/thin.h"
-#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {

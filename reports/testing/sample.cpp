@@ -8,6 +8,8 @@
 #include <cmath>
 #include <deque>
 
+#include "harness/memory/testing/made_record.h"
+#include "harness/record/gzip.h"
 #include "reports/testing/sample_parts.h"
 
 namespace tidemark {
@@ -35,36 +37,93 @@ std::size_t lag(const Policy& policy, const std::string& schedule) {
   return schedule == "calibrated" ? 5 : 1000;
 }
 
+/// The record of a rank's memory: blocks one behind the other in one segment.
+class MemoryModel {
+ public:
+  MemoryModel() {
+    record_.stream(1, "stream 1");
+    record_.step(1);
+    record_.event(AllocatorAction::segment_alloc, kBase, Bytes{1} << 40, 0, 1);
+  }
+
+  void open(MemoryKind kind, Bytes bytes, Ns time, const std::string& module) {
+    record_.event(AllocatorAction::alloc, next_, bytes, time, 1, "aten::empty", module);
+    record_.label(next_, kind);
+    alive_[kind].push_back({next_, bytes});
+    next_ += bytes;
+  }
+  /// The last blocks of a kind; `waits`: another stream has them until they are given back.
+  void free(MemoryKind kind, Bytes bytes, Ns time, bool waits) {
+    for (auto& alive = alive_[kind]; bytes > 0; alive.pop_back()) {
+      const Block block = alive.back();
+      bytes -= block.bytes;
+      record_.event(AllocatorAction::free_requested, block.address, block.bytes, time, 1);
+      waiting_.push_back(block);
+      if (!waits) give_back(time, waiting_.size() - 1);
+    }
+  }
+  void give_back(Ns time, std::size_t at = 0) {
+    const auto block = waiting_.begin() + static_cast<std::ptrdiff_t>(at);
+    record_.event(AllocatorAction::free_completed, block->address, block->bytes, time, 1);
+    waiting_.erase(block);
+  }
+  void phase(const std::string& name, Ns time) {
+    if (!phase_.empty()) record_.phase_end(phase_, time);
+    record_.phase(phase_ = name, time);
+  }
+  std::string packed(Ns time) {
+    record_.phase_end(phase_, time);
+    return packed_bytes(record_.bytes());
+  }
+
+ private:
+  static constexpr std::int64_t kBase = std::int64_t{1} << 40;
+  struct Block {
+    std::int64_t address;
+    Bytes bytes;
+  };
+  MadeRecord record_;
+  std::int64_t next_ = kBase;
+  std::map<MemoryKind, std::vector<Block>> alive_;
+  std::deque<Block> waiting_;
+  std::string phase_;
+};
+
 class RankModel {
  public:
   RankModel(int index, int layers, const Policy& policy, const std::string& schedule)
       : layers_(layers), lag_(lag(policy, schedule)), policy_(policy) {
     record_.rank = index;
-    unit_ = 64 * kMiB + index * Bytes{512};
+    unit_ = 64 * kMiB + index * Bytes{2048};
     tick_ = static_cast<Ns>(180'000 * policy.slower) + Ns{311} * index;
     alive_[MemoryKind::parameters] = alive_[MemoryKind::optimizer_state] = layers_ * unit_ / 4;
     allocated_ = active_ = layers_ * unit_ / 4 * 2;
     reserved_ = allocated_ + 40 * kMiB;
     record_.rest_before = allocated_;
+    for (const MemoryKind kind : {MemoryKind::parameters, MemoryKind::optimizer_state})
+      memory_.open(kind, layers_ * unit_ / 4, 0, "");
   }
+
+  std::string memory() { return memory_.packed(time_); }
 
   RankRecord run() {
     phase("forward");
-    for (int i = 0; i < layers_; ++i) unit(MemoryKind::activations, 6 * kMiB, false);
+    for (int i = 0; i < layers_; ++i) unit(i, MemoryKind::activations, 6 * kMiB, false);
     phase("backward");
-    for (int i = 0; i < layers_; ++i) unit(MemoryKind::gradients, unit_ / 4, true);
+    for (int i = layers_; i-- > 0;) unit(i, MemoryKind::gradients, unit_ / 4, true);
+    module_ = "";
     phase("optimizer");
     for (int i = 0; i < 4; ++i) {
       change(MemoryKind::optimizer_temporaries, unit_ / 2, unit_ / 2);
       change(MemoryKind::optimizer_temporaries, -unit_ / 2, -unit_ / 2);
     }
-    change(MemoryKind::gradients, -alive_[MemoryKind::gradients], -alive_[MemoryKind::gradients]);
+    for (int i = 0; i < layers_; ++i) change(MemoryKind::gradients, -unit_ / 4, -unit_ / 4);
     while (!waiting_.empty()) drain();
     record_.rest_after = allocated_;
     for (const auto& [kind, bytes] : alive_) record_.categories[kind] = {at_peak_[kind], bytes};
     record_.counters = {lag_ > 100 ? 3 : 0, 0, 37, 5, 1, 1184, 2, {}};
     record_.counters.collectives = {{"all_gather", 2 * layers_}, {"reduce_scatter", layers_}};
-    return std::move(record_);
+    return record_;
   }
 
  private:
@@ -72,11 +131,13 @@ class RankModel {
     if (record_.steps.empty()) record_.steps.emplace_back();
     record_.steps[0].phases.push_back({name, {}});
     record_.phase_starts.emplace_back(name, time_);
+    memory_.phase(name, time_);
     record_.steps[0].moments.push_back({std::string(name) + " begins", allocated_, allocated_});
     change(MemoryKind::optimizer_temporaries, 0, 0);
   }
 
-  void unit(MemoryKind kept, Bytes bytes, bool backward) {
+  void unit(int layer, MemoryKind kept, Bytes bytes, bool backward) {
+    module_ = fmt::format("layers.{}", layer);
     for (int i = 0; i < std::max(1, policy_.flat); ++i)
       change(MemoryKind::sharding_buffers, unit_, unit_);
     change(MemoryKind::gathered_parameters, unit_, unit_);
@@ -109,6 +170,9 @@ class RankModel {
   void change(MemoryKind category, Bytes allocated, Bytes active) {
     if (allocated > 0 || active > 0) time_ += tick_;  // a free takes no time: its sample shares one
     alive_[category] += allocated;
+    if (allocated > 0) memory_.open(category, allocated, time_, module_);
+    if (allocated < 0) memory_.free(category, -allocated, time_, active == 0);
+    if (allocated == 0 && active < 0) memory_.give_back(time_);
     allocated_ += allocated;
     active_ += active;
     reserved_ = std::max(reserved_, (active_ / (20 * kMiB) + 2) * 20 * kMiB);
@@ -127,6 +191,8 @@ class RankModel {
   std::size_t lag_;
   Policy policy_;
   RankRecord record_;
+  MemoryModel memory_;
+  std::string module_;
   Bytes unit_ = 0, allocated_ = 0, active_ = 0, reserved_ = 0, highest_ = 0;
   std::map<MemoryKind, Bytes> alive_, at_peak_;
   Ns time_ = 0, tick_ = 0;
@@ -157,8 +223,10 @@ VariantRecord variant(const Policy& policy, const TrialRecord& trial, int layers
     out.loss.push_back({i, trial.mode == Mode::math ? std::optional(loss) : std::nullopt});
   }
   for (int r = 0; r < trial.ranks; ++r) {
-    out.ranks.push_back(RankModel(r, layers, policy, trial.schedule).run());
+    RankModel model(r, layers, policy, trial.schedule);
+    out.ranks.push_back(model.run());
     add_memory(out.ranks.back(), 64 * kMiB, policy.records && trial.schedule == "lagging");
+    out.ranks.back().memory = trial.schedule == "lagging" ? model.memory() : "";
     if (policy.flat == 0) add_race(out.ranks.back());
   }
   if (trial.mode == Mode::math) out.gradients = sample_gradients(policy.role, wrong);
@@ -196,7 +264,13 @@ Report sample_report(int layers) {
       for (const Policy& policy : kPolicies)
         trial.variants.push_back(variant(policy, trial, factor * layers));
       trial.statistic = Statistic::active;
-      trial.symbols = {{"U", "a unit, gathered", 64.0 * kMiB}, {"A", "activations of a step", {}}};
+      using enum MemoryKind;
+      trial.symbols = {{"U", "a unit, gathered", {gathered_parameters}, 64.0 * kMiB},
+                       {"A", "activations of a step", {activations}},
+                       {"B", "a flat buffer", {sharding_buffers}},
+                       {"rest", "what stays between steps", {parameters, optimizer_state}},
+                       {"n", "buffers that wait for the device"}};
+      trial.kept = "by the communication stream";
       trial.verdicts = sample_verdicts(trial);
       trial.story =
           "A gathered buffer is kept until the device is done with it. A reference held until the "

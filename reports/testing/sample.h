@@ -24,7 +24,7 @@ Report gpu_report();
 Report cut_report();
 
 /// The size of a real run: eight variants, four ranks, three schedules, timelines, losses, a
-/// run-ahead curve. `layers` scales everything.
+/// run-ahead curve, records of memory under lagging. `layers` scales everything.
 Report sample_report(int layers = 8);
 
 /// More than a night: 24 trials, 64 timelines each, a million samples that do not compress, 100,000

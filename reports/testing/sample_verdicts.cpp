@@ -35,6 +35,20 @@ Verdict saving(const TrialRecord& trial, const VariantRecord& variant, int rank,
   return out;
 }
 
+/// Of the step's peak on the worst rank, which is the last one: flat buffers, and the rest of it.
+Verdict step_saving(const TrialRecord& trial, const VariantRecord& variant) {
+  const RankRecord &before = trial.variants[0].ranks.back(), &after = variant.ranks.back();
+  const Bytes saved = before.peak(trial.statistic) - after.peak(trial.statistic);
+  const Bytes unit = (Bytes{64} << 20) + before.rank * Bytes{2048}, times = saved / unit;
+  Verdict out = exactly(verdict("saving/step", variant, before.rank), static_cast<double>(saved),
+                        "(rest + (n + 1)*B + A) - (rest + B)");
+  out.values = {{"rest", static_cast<double>(before.rest_before)},
+                {"n", static_cast<double>(times)},
+                {"B", static_cast<double>(unit)},
+                {"A", static_cast<double>(saved - times * unit)}};
+  return out;
+}
+
 void judge(const TrialRecord& trial, const VariantRecord& variant, std::vector<Verdict>& out) {
   for (const RankRecord& rank : variant.ranks) {
     for (const Phase& phase : rank.steps.back().phases) {
@@ -73,6 +87,8 @@ std::vector<Verdict> sample_verdicts(const TrialRecord& trial) {
       out.back().unit = "races";
     } else {
       judge(trial, variant, out);
+      if (variant.role == Role::fixed && trial.schedule == "lagging")
+        out.push_back(step_saving(trial, variant));
     }
   }
   for (Verdict& v : out) {

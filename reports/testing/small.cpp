@@ -90,8 +90,12 @@ TrialRecord trial(const char* schedule, Bytes active) {
   out.params = {{"hidden", 64}, {"layers", 4}};
   out.story = "What is kept, why nobody needs it, where it was seen.";
   out.statistic = Statistic::active;
-  out.symbols = {{"U", "parameters of one block, gathered", 838860800.0},
-                 {"rest", "what stays between steps", std::nullopt}};
+  out.symbols = {
+      {"U", "parameters of one block, gathered", {MemoryKind::gathered_parameters}, 838860800.0},
+      {"rest",
+       "what stays between steps",
+       {MemoryKind::parameters, MemoryKind::optimizer_state},
+       std::nullopt}};
   out.variants = {variant("record_stream", Role::baseline, active),
                   variant("stash", Role::fixed, 5 * kMiB)};
   out.verdicts = {
