@@ -64,7 +64,7 @@ def test_out_of_memory():
 def test_one_capacity():
     """Without a flag a program has the capacity of fit: with NCCL from the first communicator on."""
     group = "import torch.distributed as dist\ndist.init_process_group('nccl', init_method='tcp://127.0.0.1:0', rank=0, world_size=1)\ndist.all_reduce(torch.ones(1, device='cuda'))\n"
-    for gpu in drawn(["t4-16g", "l4-24g", "a100-40g", "h100-80g"], 2):
+    for gpu in drawn(["t4-16g", "l4-24g", "a100-40g", "h100-80g"], 4):
         for nccl in (False, True):
             can = capacity(gpu, nccl) // (2 * MIB) * 2 * MIB
             held = (2 * MIB if nccl else 0)
