@@ -24,7 +24,7 @@ std::vector<File> program_files(const Report& report, const std::vector<HighestP
                                 const Changes* changes = nullptr);
 
 /// Writes these files again, from report.json and the records beside it, or the snapshots that
-/// reports before 3.2 have. Throws std::runtime_error in one line.
+/// reports before 3.1 have. Throws std::runtime_error in one line.
 void rerender_programs(const std::filesystem::path& folder, const Report& report,
                        const Changes* changes = nullptr);
 
