@@ -10,8 +10,8 @@
 
 #include "harness/errors.h"
 #include "harness/record/scan.h"
-#include "harness/record/units.h"
 #include "harness/record/setting_words.h"
+#include "harness/record/units.h"
 #include "harness/virtual/recorder/format.h"
 
 namespace tidemark {

@@ -17,7 +17,6 @@
 #include "harness/record/string_table.h"
 #include "harness/record/units.h"
 #include "harness/virtual/recorder/format.h"
-#include "reports/trace.h"
 
 namespace tidemark {
 namespace {
