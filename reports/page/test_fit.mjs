@@ -45,8 +45,7 @@ export const tests = ({ browser, axe, file, out }) => {
         capacities.map(({ points }) => points[0][1]),
         record.gpus.map(({ total_bytes, context_bytes }) => total_bytes - context_bytes),
       );
-      // Besides them one without points, which carries marks.
-      assert.equal(await page.locator('.chart').getAttribute('data-series'), String(2 + record.gpus.length));
+      assert.equal(await page.locator('.chart').getAttribute('data-series'), String(1 + record.gpus.length));
       assert.match(await text(page, 'h1'), /^batch 9 on t4-16g: /);
     },
 
