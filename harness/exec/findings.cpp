@@ -68,8 +68,7 @@ void Findings::tell() {
   settle_capacity(report_);
   for (std::size_t i = 0; i < report_.trials.size(); ++i) {
     TrialRecord& one = report_.trials[i];
-    const bool several = report_.trials.size() > 1;
-    if (several) say("schedule " + one.schedule + ":\n");
+    if (exec_.schedules.size() > 1) say("schedule " + one.schedule + ":\n");
     one.program->findings =
         outcome_of(one, peaks_.empty() ? HighestPeak() : peaks_[i], report_.run);
     for (const std::string& line : one.program->findings)
