@@ -9,6 +9,8 @@
 #include <fstream>
 #include <functional>
 
+#include "harness/memory/record_bytes.h"
+#include "harness/memory/testing/made_record.h"
 #include "harness/record/file.h"
 #include "harness/testing/refusal.h"
 #include "harness/virtual/recorder/names.h"
@@ -236,6 +238,21 @@ TEST(ProcessRecord, FiguresThatCannotBeAreRefused) {
       EXPECT_THAT(refusal([&] { record_figures(record.path()); }), HasSubstr(of));
       EXPECT_THAT(refusal([&] { record_snapshot(record.path()); }), HasSubstr(of));
     }
+}
+
+TEST(ProcessRecord, AKindOfANewerVersionIsRefusedByName) {
+  MadeRecord made;
+  made.event(AllocatorAction::segment_alloc, 1 << 21, 1 << 21, 1);
+  made.event(AllocatorAction::alloc, 1 << 21, 4096, 2);
+  made.label(1 << 21, MemoryKind::inputs, "x");
+  std::string bytes = made.bytes();
+  const auto read = [&] { return record_snapshot(RecordBytes{bytes}, "f"); };
+  ASSERT_EQ(read().labels.size(), 1u);
+  EXPECT_EQ(read().labels[0].kind, MemoryKind::inputs);
+  EXPECT_EQ(read().traces[0][1].block, 4096);
+  bytes.replace(bytes.find("inputs"), 6, "wishes");
+  EXPECT_THAT(refusal(read), testing::AllOf(testing::StartsWith("f: byte "),
+                                            testing::HasSubstr("'wishes' is no kind of memory")));
 }
 
 }  // namespace

@@ -163,6 +163,8 @@ TEST(Snapshots, LabelsAreReadAndWrongOnesAreOneLine) {
   EXPECT_EQ(s.modules.at(s.traces[0][0].module), "head");
   EXPECT_THAT(why(with("7")), HasSubstr("tidemark_labels: is an integer, not a list"));
   EXPECT_THAT(why(with("[[0,1,512,\"gradients\"]]")), HasSubstr("tidemark_labels[0]: is not"));
+  EXPECT_THAT(why(with("[[0,1,512,\"holograms\",\"x\"]]")),
+              HasSubstr("tidemark_labels[0]: 'holograms' is no kind of memory that this version"));
   EXPECT_THAT(why(with("[[0,\"1\",512,\"x\",\"y\"]]")),
               HasSubstr("tidemark_labels[0]: is not a device"));
 }
