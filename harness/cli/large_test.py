@@ -261,7 +261,7 @@ KINDS = {
 
 def unpacked(content):
     """The bytes that count: of a record those of its pickle."""
-    if content[:8] == b"mrecord4":
+    if content[:7] == b"mrecord":
         assert spent("snapshot", "convert", "a.record", "--to", "pickle", "--out", "as.pickle", "--force")[0] == 0
         return pathlib.Path("as.pickle").stat().st_size
     return len(gzip.decompress(content)) if content[:2] == b"\x1f\x8b" else len(content)

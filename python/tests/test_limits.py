@@ -35,7 +35,7 @@ def test_a_failure_shows_the_largest_blocks(limits_run):
     shown = limits_run[1][limits_run[1].index("test_fails_with_blocks"):]
     assert "alive at the highest peak, the ten largest by module and line" in shown
     assert re.search(r"4,194,304 bytes in 1 block, parameters: .*sample_limits\.py:\d+", shown), shown
-    assert re.search(r"1,048,576 bytes in 1 block, other: .*sample_limits\.py:\d+", shown), shown
+    assert re.search(r"1,048,576 bytes in 1 block, inputs: .*sample_limits\.py:\d+", shown), shown
 
 
 def test_the_report_has_a_page_of_tests(limits_run):
