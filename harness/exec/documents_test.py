@@ -93,10 +93,103 @@ def test_documents(document, tmp_path):
     assert run(document, tmp_path, False) > 0
 
 
-NIGHTLY = [each for each in DOCUMENTS if any(mark.startswith("night") for mark, _, _ in blocks(each))]
-
-
-@pytest.mark.parametrize("document", NIGHTLY, ids=[each.name for each in NIGHTLY])
-# night: fits and whole suites, which take minutes
+@pytest.mark.parametrize("document", [each for each in DOCUMENTS if any(mark.startswith("night") for mark, _, _ in blocks(each))], ids=lambda path: path.name)
+# night: fits and whole suites take minutes
 def test_documents_at_night(document, tmp_path):
     assert run(document, tmp_path, True) > 0
+
+
+# night: compiles a scenario with PyTorch's headers
+def test_a_scenario_of_ones_own_compiles(tmp_path):
+    """What docs/new-scenario.md makes of the toy is a scenario."""
+    run(ROOT / "docs" / "new-scenario.md", tmp_path, False)
+    said = subprocess.run(["ninja", "-C", Path(TIDEMARK).parent, "-t", "commands", "harness/libtoy.a"], capture_output=True, text=True, check=True).stdout
+    command = next(line for line in said.splitlines() if " -c " in line and "toy" in line.rpartition(" -c ")[2])
+    command = re.sub(r" -MD .* -c \S+", f" -fsyntax-only -Werror {tmp_path / 'mine' / 'scenario.cpp'}", command)
+    done = subprocess.run(command, shell=True, cwd=Path(TIDEMARK).parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "Scenario mine_scenario()" in (tmp_path / "mine" / "scenario.cpp").read_text(), done.stderr
+
+
+def faults_of_blocks(documents):
+    """Blocks of no kind: each is a terminal, a file, Python that python_documents runs, lines of a file, or has a reason with a test that is there."""
+    wrong = []
+    for document in documents:
+        for mark, language, text in blocks(document):
+            name = f"{document.name}: {text.splitlines()[0]}"
+            if mark.startswith("part of "):
+                whole = (ROOT / mark.removeprefix("part of ")).read_text()
+                wrong += [f"{name}: '{line}' is not in {mark[8:]}" for line in text.splitlines() if line.strip() and line.strip() not in whole]
+            elif mark.startswith("not run: "):
+                test = re.search(r"\((\S+_test\.(?:py|cpp)|\S+/test_\w+\.py)\)$", mark)
+                if not test or not (ROOT / test[1]).exists():
+                    wrong.append(f"{name}: names no test that is there: {mark}")
+            elif not (text.startswith("$ ") or language == "python" or mark.startswith("file: ")):
+                wrong.append(f"{name}: is neither a terminal nor has a comment that says what it is")
+    return wrong
+
+
+def flags_of(command):
+    """The flags that a command's help names."""
+    done = subprocess.run([TIDEMARK, *command.split(), "--help"], capture_output=True, text=True, check=False)
+    return set(re.findall(r"--[a-z][\w-]*", done.stdout)) if done.returncode == 0 else None
+
+
+def test_commands_in_sentences_are_there():
+    """Every `tidemark COMMAND --flag` in a sentence is a command with these flags, and every path is one of the tree."""
+    wrong, helps = [], {}
+    for document in DOCUMENTS:
+        text = BLOCK.sub("", document.read_text())
+        for code in re.findall(r"`([^`\n]+)`", text):
+            words = code.split(" -- ")[0].split()
+            if words[:1] == ["tidemark"] and len(words) > 1 and re.fullmatch(r"[a-z]+", words[1]):
+                flags = helps.setdefault(words[1], flags_of(words[1]))
+                if flags is None:
+                    wrong.append(f"{document.name}: {code}: there is no such command")
+                    continue
+                wrong += [f"{document.name}: {code}: no flag {word}" for word in words[2:] if word.startswith("--") and word.split("=")[0] not in flags]
+            elif re.fullmatch(r"(?:\.\./|\./)?(?:ci|docs|cases|harness|python|reports|reference|templates)/[\w./-]+", code):
+                if not (document.parent / code).exists() and not (ROOT / code).exists():
+                    wrong.append(f"{document.name}: there is no {code}")
+    assert not wrong, "\n".join(wrong)
+
+
+def faults_of_captions(documents):
+    """A figure with a unit below a picture is one that a terminal of the document shows, and each of these is run."""
+    wrong = []
+    for document in documents:
+        shown = " ".join(text for _, _, text in blocks(document) if text.startswith("$ "))
+        for picture, caption in re.findall(r"^!\[.*?\]\((.+?)\)\n\n\*(.+?)\*$", document.read_text(), re.M | re.S):
+            if not (document.parent / picture).exists():
+                wrong.append(f"{document.name}: there is no {picture}")
+            wrong += [f"{document.name}: {picture}: no run shows {figure}" for figure in re.findall(r"\d[\d,.]*\d (?:bytes|[KMGT]iB)", caption) if figure.split()[0] not in shown]
+        if re.search(r"^!\[", document.read_text(), re.M) and not re.search(r"^!\[.*?\]\(.+?\)\n\n\*", document.read_text(), re.M):
+            wrong.append(f"{document.name}: a picture has no caption")
+    return wrong
+
+
+def test_every_block_is_accounted_for():
+    assert not faults_of_blocks(DOCUMENTS), "\n".join(faults_of_blocks(DOCUMENTS))
+
+
+def test_captions_have_the_figures_of_runs():
+    assert not faults_of_captions(DOCUMENTS), "\n".join(faults_of_captions(DOCUMENTS))
+
+
+def test_a_wrong_document_fails(tmp_path):
+    """The tests above see what is wrong: an output, a block of no kind, a test that is not there, a line that the file lacks, a figure that no run shows."""
+    document, folder = tmp_path / "wrong.md", tmp_path / "folder"
+    folder.mkdir()
+    document.write_text("# Wrong\n\n    $ echo one; echo two\n    one\n    three\n")
+    with pytest.raises(AssertionError, match="and the document has"):
+        run(document, folder, False)
+    assert re.fullmatch(pattern(["a ... c", "...", "z"]), "a b c\nx\ny\nz\n") and not re.fullmatch(pattern(["a"]), "a\nb\n")
+    for mark in ("", "<!-- not run: it cannot (nowhere_test.py) -->\n", "<!-- part of README.md -->\n"):
+        document.write_text(f"# Wrong\n\n{mark}    tidemark frobnicate\n")
+        assert len(faults_of_blocks([document])) == 1, mark
+    (tmp_path / "picture.png").write_bytes(b"")
+    text = "# Wrong\n\n![A picture](picture.png)\n\n*It has 6.8 GiB.*\n\n    $ echo 6.8 GiB\n    6.8 GiB\n"
+    document.write_text(text)
+    assert not faults_of_captions([document])
+    for wrong in (text.replace("has 6.8", "has 6.9"), text.replace("picture.png", "none.png"), text.replace("*It has 6.8 GiB.*\n\n", "")):
+        document.write_text(wrong)
+        assert len(faults_of_captions([document])) == 1, wrong
