@@ -42,9 +42,9 @@ void check(std::string_view text) {
   if (is_too_deep(text)) throw NotJson(Fault::deep, 0);
   Checker checker;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &checker))
-    throw NotJson(checker.number                ? Fault::number
-                  : checker.byte >= text.size() ? Fault::cut_off
-                                                : Fault::syntax,
+    throw NotJson(checker.number               ? Fault::number
+                  : checker.byte > text.size() ? Fault::cut_off
+                                               : Fault::syntax,
                   checker.byte);
 }
 
