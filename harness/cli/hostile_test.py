@@ -18,7 +18,7 @@ from command import BINARY, ROOT, environment
 
 GIB = 1 << 30
 MOST_SECONDS, MOST_BYTES = 10, GIB  # of a file under 1 MiB
-SEED = int(os.environ.get("TIDEMARK_TEST_SEED", time.time_ns() % 1_000_000))
+SEED = int(os.environ.get("TIDEMARK_TEST_SEED") or os.environ.get("TIDEMARK_TEST_DRAW") or time.time_ns() % 1_000_000)
 CORPUS = ROOT / "harness/cli/testing/corpus"
 
 
