@@ -167,7 +167,7 @@ main()
     total, rows = changes(grew)
     grew.check(total > 10 * MIB and sum(size for size, _ in rows) == total, f"the parts sum to the change of the peak: {rows}")
     full = python(evaluate.replace("ROWS", "256"), "--report", FOLDER / "full", "--capacity", "100MiB").ends(1, "out of memory: ", "grows by 2 MiB a backward")
-    full.check("at this rate" not in full.err, "it is full already")
+    full.check("are full in" not in full.err, "it is full already")
     page = (FOLDER / "full" / "report.html").read_text()
     full.check(": out of memory: " in page and "this was not enough" in page and 'id="memory"' in page, "the page of a program that ran out of memory")
     first = python("torch.empty(1 << 30, device='cuda')", "--report", FOLDER / "first", "--capacity", "64MiB").ends(1, "out of memory: ")
@@ -186,7 +186,7 @@ def test_holders():
                         "attribute": "attribute `seen` of module 0 (Block)", "hook": "`total` in train (leak.py:50)",
                         "cycle": "a cycle of references (attribute `y` of TwiceBackward), which waits for Python's collector\n"}.items():
         result = leak(way, FOLDER / f"holders_{way}").ends(0, "grows by", "; held by " + holder)
-        result.check("was not found" not in result.err and ("at this rate" in result.err) == (way != "cycle"), f"{way}: what the collector frees has no rate")
+        result.check("was not found" not in result.err and ("are full in" in result.err) == (way != "cycle"), f"{way}: what the collector frees has no rate")
         result.check("what is held" not in result.err and "and by" not in result.err, f"{way}: one holder")
     result = leak("total", FOLDER / "holders_ranks", "--ranks", 2)
     result.ends(0, "grows: rank 1 grows by", "; held by `total` in train")
