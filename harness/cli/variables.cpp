@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "harness/errors.h"
+#include "harness/memory/format/format.h"
 #include "harness/record/scan.h"
 #include "harness/record/setting_words.h"
 #include "harness/record/units.h"
-#include "harness/virtual/recorder/format.h"
 
 namespace tidemark {
 namespace {

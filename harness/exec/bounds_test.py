@@ -5,7 +5,7 @@ import sys
 import pytest
 from testing.said import FOLDER, Said, drawn
 
-DEVICES, FRAMES = 64, 1000  # harness/virtual/recorder/format.h
+DEVICES, FRAMES = 64, 1000  # harness/memory/format/format.h
 
 
 @pytest.mark.parametrize("device", drawn([0, 15, 16, DEVICES - 1], 2))

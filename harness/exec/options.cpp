@@ -16,11 +16,11 @@
 #include "harness/exec/job.h"
 #include "harness/exec/project.h"
 #include "harness/help.h"
+#include "harness/memory/format/format.h"
 #include "harness/print.h"
 #include "harness/record/scan.h"
 #include "harness/record/setting_words.h"
 #include "harness/record/units.h"
-#include "harness/virtual/recorder/format.h"
 #include "reports/folder.h"
 
 namespace tidemark {

@@ -87,7 +87,8 @@ ScenarioRecord::~ScenarioRecord() { recorder::follow(nullptr); }
 std::int64_t ScenarioRecord::now_ns() { return platform().now(); }
 
 recorder::Writer::Place ScenarioRecord::place_now() {
-  return {names().frame(layer::current(), "operator"), names().string(current_unit()), 0};
+  const std::string op = layer::current();
+  return {op.empty() ? 0 : names().stack(0, op, "operator", 0), names().string(current_unit()), 0};
 }
 
 void ScenarioRecord::on_allocated(std::uint64_t address) {

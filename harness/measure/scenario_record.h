@@ -1,6 +1,6 @@
 // The record of a scenario's rank: events of the allocator with the kind of each block, the
 // operator that allocated it and the tensor that lay on it, in the file of a program's record
-// (harness/virtual/recorder/format.h).
+// (harness/memory/format/format.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

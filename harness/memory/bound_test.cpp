@@ -1,5 +1,5 @@
 // Records with a bound: random programs written with and without one, and read again.
-#include "harness/virtual/recorder/bound.h"
+#include "harness/memory/format/bound.h"
 
 #include <gmock/gmock.h>
 #include <sys/ptrace.h>
@@ -13,11 +13,11 @@
 #include <set>
 
 #include "harness/memory/analysis.h"
+#include "harness/memory/format/condense.h"
+#include "harness/memory/format/names.h"
+#include "harness/memory/format/repeats.h"
 #include "harness/memory/process_record.h"
 #include "harness/record/file.h"
-#include "harness/virtual/recorder/condense.h"
-#include "harness/virtual/recorder/names.h"
-#include "harness/virtual/recorder/repeats.h"
 
 namespace tidemark {
 namespace {

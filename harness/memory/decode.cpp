@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "harness/memory/format/format.h"
 #include "harness/memory/own_lists.h"
 #include "harness/memory/site.h"
 #include "harness/memory/snapshot.h"
@@ -16,7 +17,6 @@
 #include "harness/memory/unpickle.h"
 #include "harness/record/string_table.h"
 #include "harness/record/units.h"
-#include "harness/virtual/recorder/format.h"
 
 namespace tidemark {
 namespace {

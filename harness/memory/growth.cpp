@@ -9,10 +9,10 @@
 #include <map>
 #include <tuple>
 
+#include "harness/memory/format/format.h"
 #include "harness/memory/parts.h"
 #include "harness/memory/places.h"
 #include "harness/record/units.h"
-#include "harness/virtual/recorder/format.h"
 
 namespace tidemark {
 namespace {

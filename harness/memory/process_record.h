@@ -1,4 +1,4 @@
-// The record of a process's memory that `tidemark exec` makes (harness/virtual/recorder/format.h).
+// The record of a process's memory that `tidemark exec` makes (harness/memory/format/format.h).
 #pragma once
 
 #include <filesystem>

@@ -9,12 +9,12 @@
 #include <fstream>
 #include <functional>
 
+#include "harness/memory/format/names.h"
+#include "harness/memory/format/repeats.h"
 #include "harness/memory/record_bytes.h"
 #include "harness/memory/testing/made_record.h"
 #include "harness/record/file.h"
 #include "harness/testing/refusal.h"
-#include "harness/virtual/recorder/names.h"
-#include "harness/virtual/recorder/repeats.h"
 
 namespace tidemark {
 namespace {

@@ -1,4 +1,4 @@
-// Bytes of a record that `tidemark exec` makes (harness/virtual/recorder/format.h), for its
+// Bytes of a record that `tidemark exec` makes (harness/memory/format/format.h), for its
 // readers.
 #pragma once
 
@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "harness/memory/error.h"
+#include "harness/memory/format/entry.h"
+#include "harness/memory/format/format.h"
 #include "harness/record/record.h"
-#include "harness/virtual/recorder/entry.h"
-#include "harness/virtual/recorder/format.h"
 
 namespace tidemark {
 

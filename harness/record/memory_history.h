@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/virtual/recorder/action.h"
+#include "harness/record/allocator_action.h"
 
 namespace tidemark {
 

@@ -160,7 +160,7 @@ struct RankRecord {
   std::optional<OutsideOwners> owners;  // of that, on a real GPU
   std::string unheld;  // why a real GPU was not held back under lagging, where it was not
   std::vector<AliveBlock> largest;  // at the last step's highest allocated moment, ten at most
-  /// The record of the rank's memory (harness/virtual/recorder/format.h), as a program's, packed
+  /// The record of the rank's memory (harness/memory/format/format.h), as a program's, packed
   /// (gzip.h); empty where it was not kept. A run's folder has it as snapshot/*.record.
   std::string memory;
   Spans spans;

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "harness/memory/analysis.h"
+#include "harness/memory/format/format.h"
 #include "harness/memory/parts.h"
-#include "harness/virtual/recorder/format.h"
 #include "reports/snapshot/lines.h"
 #include "reports/snapshot/render.h"
 

@@ -1,10 +1,10 @@
-#include "harness/virtual/recorder/bound.h"
+#include "harness/memory/format/bound.h"
 
 #include <algorithm>
 #include <string>
 
-#include "harness/virtual/recorder/condense.h"
-#include "harness/virtual/recorder/entries.h"
+#include "harness/memory/format/condense.h"
+#include "harness/memory/format/entries.h"
 
 namespace tidemark::recorder {
 

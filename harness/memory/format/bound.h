@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/virtual/recorder/file.h"
+#include "harness/memory/format/file.h"
 
 namespace tidemark::recorder {
 

@@ -1,4 +1,4 @@
-#include "harness/virtual/recorder/condense.h"
+#include "harness/memory/format/condense.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <map>
 #include <vector>
 
-#include "harness/virtual/recorder/entry.h"
-#include "harness/virtual/recorder/names.h"
+#include "harness/memory/format/entry.h"
+#include "harness/memory/format/names.h"
 
 namespace tidemark::recorder {
 namespace {

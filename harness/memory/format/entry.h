@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "harness/virtual/recorder/entries.h"
-#include "harness/virtual/recorder/format.h"
+#include "harness/memory/format/entries.h"
+#include "harness/memory/format/format.h"
 
 namespace tidemark::recorder {
 

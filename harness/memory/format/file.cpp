@@ -1,4 +1,4 @@
-#include "harness/virtual/recorder/file.h"
+#include "harness/memory/format/file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/virtual/recorder/format.h"
+#include "harness/memory/format/format.h"
 
 namespace tidemark::recorder {
 

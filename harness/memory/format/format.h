@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "harness/virtual/recorder/action.h"
+#include "harness/record/allocator_action.h"
 
 namespace tidemark::recorder {
 

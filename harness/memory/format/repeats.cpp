@@ -1,8 +1,8 @@
-#include "harness/virtual/recorder/repeats.h"
+#include "harness/memory/format/repeats.h"
 
 #include <cstring>
 
-#include "harness/virtual/recorder/names.h"
+#include "harness/memory/format/names.h"
 
 namespace tidemark::recorder {
 

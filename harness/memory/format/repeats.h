@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/virtual/recorder/file.h"
+#include "harness/memory/format/file.h"
 
 namespace tidemark::recorder {
 

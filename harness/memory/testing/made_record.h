@@ -1,4 +1,4 @@
-// Records that tests make up, entry by entry (harness/virtual/recorder/format.h).
+// Records that tests make up, entry by entry (harness/memory/format/format.h).
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "harness/memory/format/entries.h"
+#include "harness/memory/format/format.h"
 #include "harness/record/memory_history.h"
 #include "harness/record/memory_kind.h"
 #include "harness/record/words.h"
-#include "harness/virtual/recorder/entries.h"
-#include "harness/virtual/recorder/format.h"
 
 namespace tidemark {
 

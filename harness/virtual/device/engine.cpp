@@ -7,10 +7,10 @@
 #include <new>
 #include <string>
 
+#include "harness/memory/format/format.h"
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/race_detector.h"
-#include "harness/virtual/recorder/format.h"
 
 namespace tidemark::device {
 namespace {

@@ -41,14 +41,14 @@ thread_local StackFrame last_made;
 // seen elsewhere.
 thread_local std::vector<StackFrame> functions;
 
-void leave_functions(const Names& names) {
-  while (!functions.empty() && !names.is_below(functions.back())) functions.pop_back();
+void leave_functions(const PythonStacks& stacks) {
+  while (!functions.empty() && !stacks.is_below(functions.back())) functions.pop_back();
 }
 
 // In Python's part of a Function, its forward: the thread is below the instruction that called it.
-bool in_function(const Names& names) {
-  leave_functions(names);
-  return !functions.empty() && functions.back() != names.innermost();
+bool in_function(const PythonStacks& stacks) {
+  leave_functions(stacks);
+  return !functions.empty() && functions.back() != stacks.innermost();
 }
 
 // The place of every node that a thread has made, in the order of their sequence numbers: a new
@@ -72,10 +72,10 @@ void note_node(std::uint64_t sequence, int of_function) {
   State* state = recording();
   if (state == nullptr || !state->history) return;
   const std::lock_guard lock(state->mutex);
-  const Number stack = state->names().stack();
-  last_made = state->names().innermost();
+  const Number stack = state->stacks().now();
+  last_made = state->stacks().innermost();
   if (of_function != 0 && stack != 0) {
-    leave_functions(state->names());
+    leave_functions(state->stacks());
     if (functions.empty() || functions.back() != last_made) functions.push_back(last_made);
   }
   Forwards& rows = forwards()[at::RecordFunction::currentThreadId()];
@@ -172,11 +172,13 @@ Number node_now() { return running_node().number; }
 
 bool node_now_has_place() { return running_node().has_place; }
 
-Number module_now(Names& names) {
+Number module_now(State& state) {
   if (module_here != 0) return module_here;
   // The operator of the last node may run in Python, as those of DTensor do.
-  const bool saves = at::GradMode::is_enabled() && names.is_below(last_made);
-  return saves || (node_now() == 0 && in_function(names)) ? names.string(kOutsideModules) : 0;
+  const bool saves = at::GradMode::is_enabled() && state.stacks().is_below(last_made);
+  return saves || (node_now() == 0 && in_function(state.stacks()))
+             ? state.names().string(kOutsideModules)
+             : 0;
 }
 void set_module_now(Number module) { module_here = module; }
 

@@ -21,8 +21,8 @@ bool node_now_has_place();
 /// Outside of all modules it is "outside modules" in an operator that has made a node of autograd:
 /// while the instruction of Python that made the thread's last node is still the one that runs. So
 /// it is in the forward of a torch.autograd.Function, which makes its node first.
-/// The thread must have numbered its stack just before (Names::stack).
-Number module_now(Names& names);
+/// The thread must have numbered its stack just before (PythonStacks::now).
+Number module_now(State& state);
 void set_module_now(Number module);
 
 }  // namespace tidemark::recorder

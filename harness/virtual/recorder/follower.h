@@ -9,7 +9,7 @@
 #include <map>
 #include <mutex>
 
-#include "harness/virtual/recorder/format.h"
+#include "harness/memory/format/format.h"
 
 namespace tidemark::recorder {
 

@@ -132,11 +132,11 @@ EXPORTED uint32_t tidemark_record_here() {
   State* state = recording();
   if (state == nullptr || !state->history) return 0;
   const std::lock_guard lock(state->mutex);
-  return state->names().stack();
+  return state->stacks().now();
 }
 
 EXPORTED void tidemark_record_thread(uint32_t stack) {
-  if (State* state = recording()) state->names().starts_thread(stack);
+  if (State* state = recording()) state->stacks().starts_thread(stack);
 }
 
 EXPORTED void tidemark_record_setting(const char* name, const char* value) {

@@ -39,7 +39,7 @@ State::State(const std::string& path, History kind) : Writer(path, kind, system_
 std::int64_t State::now_ns() { return system_ns(); }
 
 Writer::Place State::place_now() {
-  return {names().stack(is_without_place() ? backward_ : 0), module_now(names()), node_now()};
+  return {stacks_.now(is_without_place() ? backward_ : 0), module_now(*this), node_now()};
 }
 
 const std::string* State::parameter_at(std::uint64_t at) const {
@@ -73,7 +73,7 @@ std::int64_t State::phase(const std::string& name) {
     if (stepped_ || again) begin_step(step_);
     stepped_ = false;
   }
-  if (history && name == kBackward) backward_ = names().stack();
+  if (history && name == kBackward) backward_ = stacks_.now();
   enter(name);
   return repetition_;
 }

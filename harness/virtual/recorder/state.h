@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "harness/virtual/recorder/python_stacks.h"
 #include "harness/virtual/recorder/writer.h"
 
 namespace tidemark::recorder {
@@ -12,6 +13,8 @@ namespace tidemark::recorder {
 class State : public Writer {
  public:
   State(const std::string& path, History history);
+
+  PythonStacks& stacks() { return stacks_; }
 
   /// The name of the parameter at the address; nullptr: there is none.
   const std::string* parameter_at(std::uint64_t address) const;
@@ -24,6 +27,7 @@ class State : public Writer {
   std::int64_t now_ns() override;
   Place place_now() override;
 
+  PythonStacks stacks_{names()};
   std::int64_t step_ = 1, repetition_ = 1;
   bool stepped_ = false, has_optimizer_ = false;
   Number backward_ = 0;  // the stack that called the backward that runs

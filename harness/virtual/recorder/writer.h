@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/virtual/recorder/bound.h"
-#include "harness/virtual/recorder/file.h"
+#include "harness/memory/format/bound.h"
+#include "harness/memory/format/file.h"
+#include "harness/memory/format/names.h"
+#include "harness/memory/format/repeats.h"
 #include "harness/virtual/recorder/follower.h"
-#include "harness/virtual/recorder/names.h"
-#include "harness/virtual/recorder/repeats.h"
 
 namespace tidemark::recorder {
 

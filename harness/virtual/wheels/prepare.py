@@ -254,7 +254,7 @@ class Compiler:
         return self.start(unit, unit + ".o", *options)
 
     def start_layer(self, work):
-        files = [path for path in files_of(["operators/*.cpp", "recorder/*.cpp"]) if not os.path.basename(path).startswith("sweep_")]
+        files = [path for path in files_of(["operators/*.cpp", "recorder/*.cpp", "../memory/format/*.cpp"]) if not os.path.basename(path).startswith("sweep_")]
         return [self.start_unit(os.path.join(work, "layer.cpp"), files, *self.torch, headers=HEADERS)]
 
     def link(self, path, started, *options):
