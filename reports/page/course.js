@@ -4,7 +4,6 @@ import { WAITING, inOrder } from './kinds.js';
 
 /** "layers.*.mlp.0" of "layers.11.mlp.0": as parts.cpp names what repeats; "unit *" of a scenario's "unit 3". */
 export function patternOf(module) {
-  if (/^\w+ \d+$/.test(module)) return module.replace(/\d+$/, '*');
   const words = module.split('.');
   let before = false;
   return words

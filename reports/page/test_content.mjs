@@ -1,31 +1,13 @@
 // holds: reports/README.md, report.html
 // What the page shows, and what its controls change.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { gunzipSync } from 'node:zlib';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, paths, readAt, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
-import { isKnown } from './kinds.js';
-
-/** The record of a page, each value in its place. */
-function recordOf(page) {
-  const record = JSON.parse(readFileSync(join(dirname(page), 'report.json'), 'utf8'));
-  const whole = (value) => {
-    if (typeof value === 'string') return /^\$\d+$/.test(value) ? whole(record.shared[Number(value.slice(1))]) : value;
-    if (Array.isArray(value)) return value.map(whole);
-    return value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, whole(one)])) : value;
-  };
-  return whole({ trials: record.trials });
-}
-function detailsOf(page, { scenario, size, ranks, mode, schedule }, variant) {
-  return JSON.parse(gunzipSync(readFileSync(join(dirname(page), 'details', scenario, size, `r${ranks}`, mode, schedule, `${variant}.json.gz`))));
-}
-const bytesIn = (title) => Number(/: ([\d,]+) bytes/.exec(title)[1].replaceAll(',', ''));
-/** The entries of an object in the order of keys, so that a difference reads well. */
-const sorted = (object, keys) => Object.fromEntries([...new Set([...keys, ...Object.keys(object)])].map((key) => [key, object[key]]));
+import { holdStories } from './stories.mjs';
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
 
@@ -47,55 +29,8 @@ export const tests = ({ browser, axe, file }) => ({
   },
 
   async 'the story of every fix: each bar and each column has the kinds of the record, and its sum'() {
-    const trials = recordOf(file('sample')).trials.filter(({ schedule, variants }) => schedule === 'lagging' && variants.length > 0);
-    let columns = 0;
-    for (const [at, trial] of trials.entries()) {
-      const peakOf = (rank) => Math.max(...rank.phases.map((phase) => phase[trial.statistic].peak));
-      const worst = ({ ranks }) => ranks.reduce((best, rank) => (peakOf(rank) > peakOf(best) ? rank : best));
-      const [base, ...others] = trial.variants;
-      for (const fix of others) {
-        const page = await open(browser, file('sample'), { hash: `#/${trial.scenario}?trial=${at}&schedule=lagging&fix=${fix.name}` });
-        const sides = await page.locator('#story').evaluate((story) => {
-          const icicles = [...story.querySelectorAll('.icicle')];
-          return [...story.querySelectorAll('.chart')].map((chart, i) => ({
-            areas: chart.areas,
-            cells: [...icicles[i].querySelectorAll('.cell')].filter((cell) => cell.style.top === '28px').map(({ title, className }) => ({ title, className })),
-          }));
-        });
-        for (const [i, variant] of [base, fix].entries()) {
-          const what = `${trial.size}, ${variant.name} beside ${[base, fix][1 - i].name}`;
-          const rank = worst(variant);
-          const timeline = detailsOf(file('sample'), trial, variant.name).ranks.find((one) => one.rank === rank.rank).timeline;
-          const { areas, cells } = sides[i];
-          for (const { name } of areas) assert.ok(isKnown(name) && name !== 'other', `${what}: ${name}`);
-          assert.equal(new Set(areas.map(({ colour }) => colour)).size, areas.length, `${what}: a colour each`);
-          const kindsAt = (column) => Object.fromEntries(areas.map(({ name, data }, k) => [name, data[column][1] - (k > 0 ? areas[k - 1].data[column][1] : 0)]).filter(([, bytes]) => bytes > 0));
-          const top = areas.at(-1).data;
-          const levels = new Set(timeline.active);
-          for (const [event, level] of top) assert.ok(levels.has(level), `${what}: the column of event ${event} has ${level} bytes`);
-          for (const phase of rank.phases) assert.ok(top.some(([, level]) => level === phase.active.peak), `${what}: the peak of ${phase.name}`);
-          columns += top.length;
-          const highest = Math.max(...top.map(([, level]) => level));
-          assert.equal(highest, peakOf(rank), `${what}: the peak`);
-          // Where nothing waits for another stream, the highest moment is that of the record's categories.
-          const column = top.findIndex(([, level]) => level === highest);
-          const categories = Object.fromEntries(Object.entries(rank.categories).map(([kind, { peak_share: share }]) => [kind, share]).filter(([, share]) => share > 0));
-          if (timeline.active.every((level, k) => level === timeline.allocated[k]))
-            assert.deepEqual(kindsAt(column), sorted(categories, Object.keys(kindsAt(column))), `${what}: kinds at the peak`);
-          for (const kind of Object.keys(categories)) assert.ok(areas.some(({ name }) => name === kind), `${what}: ${kind}`);
-          const bars = cells.map(({ title, className }) => [className.includes('rest') ? '' : title.slice(0, title.indexOf(':')), bytesIn(title)]);
-          const named = Object.fromEntries(bars.filter(([kind]) => kind));
-          assert.deepEqual(named, Object.fromEntries(Object.keys(named).map((kind) => [kind, kindsAt(column)[kind]])), `${what}: bars and columns`);
-          assert.equal(bars.reduce((sum, [, bytes]) => sum + bytes, 0), highest, `${what}: the bars' sum`);
-          for (const { title, className } of cells) assert.ok(!className.includes('kind-other'), `${what}: ${title} is grey`);
-        }
-        const [before, after] = [base, fix].map((variant) => peakOf(worst(variant)));
-        const rows = await page.locator('.differences').last().evaluate((table) => [...table.querySelectorAll('tbody tr')].map((row) => [...row.querySelectorAll('data')].map(({ value }) => Number(value))));
-        assert.deepEqual(rows.reduce((sum, row) => sum.map((bytes, k) => bytes + row[k]), [0, 0, 0]), [before, after, before - after], `${fix.name}: differences`);
-        assert.deepEqual(page.wrong, []);
-      }
-    }
-    assert.ok(columns > 1000, `${columns} columns`);
+    const { fsdp_prefetch: held } = await holdStories(browser, file('sample'), ({ schedule }) => schedule === 'lagging');
+    assert.ok(held.columns > 1000, JSON.stringify(held));
   },
 
   async 'the first screen: what is wasted, by whom, how much the fix saves, and the formula as a sum in the colours'() {
