@@ -9,6 +9,7 @@
 
 #include "harness/record/units.h"
 #include "reports/headline.h"
+#include "reports/markup.h"
 #include "reports/page_data.h"
 #include "reports/renderings.h"
 #include "reports/tests_page.h"

@@ -7,6 +7,7 @@
 
 #include "harness/record/units.h"
 #include "reports/headline.h"
+#include "reports/markup.h"
 #include "reports/overview.h"
 #include "reports/renderings.h"
 

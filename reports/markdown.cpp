@@ -7,6 +7,7 @@
 #include "harness/record/units.h"
 #include "reports/cause.h"
 #include "reports/headline.h"
+#include "reports/markup.h"
 #include "reports/overview.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"

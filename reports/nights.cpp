@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/record/units.h"
+#include "reports/markup.h"
 
 namespace tidemark {
 

@@ -10,6 +10,7 @@
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
+#include "reports/markup.h"
 #include "reports/renderings.h"
 #include "reports/saving.h"
 

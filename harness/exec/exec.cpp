@@ -23,12 +23,12 @@
 #include "harness/exec/program.h"
 #include "harness/exec/records.h"
 #include "harness/exec/settings.h"
+#include "harness/memory/highest_peak.h"
 #include "harness/ranks/launcher.h"
 #include "harness/ranks/processes.h"
 #include "harness/record/units.h"
 #include "harness/record/write.h"
 #include "reports/folder.h"
-#include "reports/program/alive.h"
 
 namespace tidemark {
 namespace {

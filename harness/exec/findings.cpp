@@ -16,6 +16,7 @@
 #include "harness/record/units.h"
 #include "reports/annotation.h"
 #include "reports/folder.h"
+#include "reports/program/alive.h"
 #include "reports/program/text.h"
 
 namespace tidemark {

@@ -15,12 +15,12 @@
 #include "harness/errors.h"
 #include "harness/exec/records.h"
 #include "harness/exec/wishes.h"
+#include "harness/memory/highest_peak.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/json_node.h"
 #include "harness/record/one_line.h"
 #include "harness/record/write.h"
-#include "reports/program/alive.h"
 
 namespace tidemark {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "harness/memory/highest_peak.h"
 #include "harness/record/record.h"
 #include "reports/compare/threshold.h"
 #include "reports/html.h"
-#include "reports/program/alive.h"
 
 namespace tidemark {
 

@@ -14,7 +14,7 @@
 namespace tidemark {
 
 /// The kind of new allocations of this thread (and of the autograd threads while it waits), and the
-/// unit of the program that they are of ("layers.3"; empty: as around it), until the end of scope.
+/// unit of the program that they are of ("units.3"; empty: as around it), until the end of scope.
 class CategoryScope {
  public:
   explicit CategoryScope(MemoryKind kind, const std::string& unit = "");

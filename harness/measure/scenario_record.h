@@ -23,7 +23,7 @@ class ScenarioRecord : public recorder::Writer {
   void step(int number, bool last);
   void phase(const std::string& name);
   void phase_end(const std::string& name);
-  /// The record until now (reports: Snapshot record_snapshot).
+  /// The record until now (its reader: harness/memory/process_record.h).
   std::string bytes();
 
  private:

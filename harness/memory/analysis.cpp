@@ -310,4 +310,10 @@ std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
   return out;
 }
 
+std::int64_t peak_of_active(const Snapshot& snapshot) {
+  std::int64_t out = 0;
+  for (const DeviceSummary& d : analyse(snapshot)) out += d.peak.active;
+  return out;
+}
+
 }  // namespace tidemark

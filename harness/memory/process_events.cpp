@@ -135,7 +135,7 @@ class EventReader {
         return;
       }
       case Tag::stream:
-        out_.stream_names[bytes(e.stream)] = e.text;
+        out_.streams[bytes(e.stream)] = e.text;
         return;
       case Tag::source:
         out_.sources.push_back({std::string(e.text), bytes(e.line), std::string(e.value)});

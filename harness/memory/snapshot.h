@@ -108,13 +108,12 @@ struct Snapshot : MemoryHistory {
   std::vector<ProgramPhase> phases;
   std::vector<Gather> gathers;  // in the order of `allocations`
   std::vector<RepeatedSteps> repeats;
-  std::vector<SkippedSteps> skipped;                 // by device in the order of the trace
-  std::vector<LeftStep> left_steps;                  // likewise
-  std::vector<StepBegin> steps;                      // as recorded
-  std::map<std::int64_t, std::string> stream_names;  // by handle, where a record has them
-  std::vector<SourceLine> sources;                   // likewise
-  std::vector<std::string> torch;  // folders of PyTorch's Python package that frames show
-  std::string failure;             // why the record ends before its process; empty: it does not
+  std::vector<SkippedSteps> skipped;  // by device in the order of the trace
+  std::vector<LeftStep> left_steps;   // likewise
+  std::vector<StepBegin> steps;       // as recorded
+  std::vector<SourceLine> sources;    // where a record has them
+  std::vector<std::string> torch;     // folders of PyTorch's Python package that frames show
+  std::string failure;                // why the record ends before its process; empty: it does not
 };
 
 /// A pickle or JSON, or a record. Blocks must lie in their segments end to end. Throws

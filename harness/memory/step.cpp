@@ -11,8 +11,8 @@ namespace tidemark {
 namespace {
 
 std::string stream_name(const Snapshot& history, std::int64_t stream) {
-  const auto name = history.stream_names.find(stream);
-  return name == history.stream_names.end() ? "" : name->second;
+  const auto name = history.streams.find(stream);
+  return name == history.streams.end() ? "" : name->second;
 }
 
 struct Live {
@@ -179,16 +179,9 @@ std::vector<MemoryHistory> by_steps(const Snapshot& history, std::size_t device)
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const std::size_t end = i + 1 < begins.size() ? begins[i + 1] : trace.size();
     MemoryHistory& step = out.emplace_back();
-    step.frames = history.frames, step.stacks = history.stacks;
-    std::map<std::int64_t, std::int64_t> places;  // of streams
-    std::vector<AllocatorEvent> events(trace.begin() + static_cast<std::ptrdiff_t>(begins[i]),
-                                       trace.begin() + static_cast<std::ptrdiff_t>(end));
-    for (AllocatorEvent& event : events) {
-      const auto [place, fresh] = places.try_emplace(event.stream, std::ssize(places));
-      if (fresh) step.streams.push_back(stream_name(history, event.stream));
-      event.stream = place->second;
-    }
-    step.traces.push_back(std::move(events));
+    step.frames = history.frames, step.stacks = history.stacks, step.streams = history.streams;
+    step.traces.emplace_back(trace.begin() + static_cast<std::ptrdiff_t>(begins[i]),
+                             trace.begin() + static_cast<std::ptrdiff_t>(end));
   }
   return out;
 }

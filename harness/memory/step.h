@@ -22,8 +22,7 @@ struct StepMemory {
 /// About `most` of the samples: of each stretch the highest of every statistic.
 std::vector<Sample> thinned(const std::vector<Sample>& samples, std::size_t most);
 
-/// The events of a device while the program was built, then of each recorded step, as recordings
-/// have them: operators as stacks, streams as places in `streams`.
+/// The events of a device while the program was built, then of each recorded step.
 std::vector<MemoryHistory> by_steps(const Snapshot& history, std::size_t device);
 
 /// The history in bytes of the allocator's blocks, as its statistics count them, in place of those

@@ -2,13 +2,15 @@
 // The memory of a scenario's rank, of a program and of a file of PyTorch's has these types. Plain
 // data, no libtorch.
 //
-// Times are nanoseconds; pickles have microseconds. Streams are PyTorch's handles, of which 0 is
-// the default stream; in a recording of events they are places in `streams`, which has their names.
+// Times are nanoseconds; pickles have microseconds. A stream is a number: PyTorch's handle, of
+// which 0 is the default stream, or in the record of a scenario the streams in the order of their
+// use.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,7 +74,7 @@ struct MemoryHistory {
   std::vector<std::vector<AllocatorEvent>> traces;  // by device; recordings have one
   std::vector<StackFrame> frames;
   std::vector<std::vector<std::uint32_t>> stacks{{}};  // of frames, innermost first; 0: of none
-  std::vector<std::string> streams;                    // names; empty: streams are handles
+  std::map<std::int64_t, std::string> streams;         // names, of those that have one
   std::int64_t left_out = 0;                           // the first events, if there were too many
   bool operator==(const MemoryHistory&) const = default;
 

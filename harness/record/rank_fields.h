@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -128,23 +130,37 @@ void visit(MemoryHistory& x, auto& f) {
       "columns of equal length: the allocator's events of a step. actions a letter each: "
       "a alloc, r free_requested, c free_completed, s segment_alloc, f segment_free, m "
       "segment_map, u segment_unmap, o oom. left_out: the first ones, where there were too many");
-  std::vector<AllocatorEvent> none;
-  std::vector<AllocatorEvent>& events = x.traces.empty() ? none : x.traces[0];
+  // A file has the names of the streams, and an event the place of its own.
+  std::vector<std::string> streams;
+  std::map<std::int64_t, std::int64_t> places;
+  for (const auto& [stream, name] : x.streams) {
+    places[stream] = std::ssize(streams);
+    streams.push_back(name);
+  }
+  std::vector<AllocatorEvent> events;
+  if (!x.traces.empty()) events = x.traces[0];
+  for (AllocatorEvent& event : events) {
+    const auto [place, fresh] = places.try_emplace(event.stream, std::ssize(streams));
+    if (fresh) streams.emplace_back();
+    event.stream = place->second;
+  }
   auto ops = x.traces.empty() ? std::vector<std::string>() : x.operators();
-  f("streams", x.streams);
+  f("streams", streams);
   f("ops", ops);
   f.columns(events, [&](auto& column) {
     column.letters("actions", &AllocatorEvent::action, kActions);
     column("address", &AllocatorEvent::address);
     column("bytes", &AllocatorEvent::size);
     column("time", &AllocatorEvent::time);
-    column.places("stream", &AllocatorEvent::stream, x.streams);
+    column.places("stream", &AllocatorEvent::stream, streams);
     column.places("op", &AllocatorEvent::stack, ops);
   });
   f("left_out", x.left_out, meaning::count);
   f.once_read([&] {
     x.set_operators(ops);
-    if (!ops.empty()) x.traces = {std::move(events)};
+    for (std::size_t i = 0; i < streams.size(); ++i)
+      x.streams[static_cast<std::int64_t>(i)] = std::move(streams[i]);
+    if (!ops.empty()) x.traces.push_back(std::move(events));
   });
 }
 

@@ -44,11 +44,4 @@ std::string not_bytes(const std::string& flag, const std::string& text);
 
 std::string duration(Ns ns);  // "53.2 ms"
 
-/// As HTML and XML write the character; null where that is as it is.
-const char* entity(char c);
-/// One line, as HTML and XML write it between tags and in double quotes.
-std::string markup_text(const std::string& text);
-/// As addresses write it: letters, digits and those of `kept` stay, all else is %20.
-std::string percent_encoded(const std::string& text, std::string_view kept);
-
 }  // namespace tidemark

@@ -32,7 +32,7 @@ TrialRecord trial(const std::string& schedule) {
 MemoryHistory step_of(std::vector<AllocatorEvent> events) {
   MemoryHistory step;
   step.traces = {std::move(events)};
-  step.streams = {"default stream", "stream 1"};
+  step.streams = {{0, "default stream"}, {1, "stream 1"}};
   step.set_operators({"", "aten::mm"});
   return step;
 }

@@ -5,6 +5,7 @@
 #include "harness/record/budget.h"
 #include "harness/record/file.h"
 #include "harness/record/units.h"
+#include "reports/markup.h"
 
 namespace tidemark {
 namespace {

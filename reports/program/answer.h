@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/memory/highest_peak.h"
 #include "harness/record/record.h"
-#include "reports/program/alive.h"
 
 namespace tidemark {
 

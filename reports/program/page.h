@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/memory/highest_peak.h"
 #include "harness/record/record.h"
 #include "reports/html.h"
-#include "reports/program/alive.h"
 #include "reports/write.h"
 
 namespace tidemark {

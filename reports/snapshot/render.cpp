@@ -322,12 +322,6 @@ std::string snapshot_html(const Named& named, std::size_t top) {
   return html(out);
 }
 
-std::int64_t peak_of_active(const Snapshot& snapshot) {
-  std::int64_t out = 0;
-  for (const DeviceSummary& d : analyse(snapshot)) out += d.peak.active;
-  return out;
-}
-
 std::string difference_text(const Named& before, const Named& after, std::size_t top) {
   const auto changes = differ(before.snapshot, after.snapshot);
   const std::int64_t a = peak_of_active(before.snapshot), b = peak_of_active(after.snapshot);
