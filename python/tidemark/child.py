@@ -63,6 +63,11 @@ class Child:
                 pytest.fail(failed, pytrace=False)  # no line of the test has failed
         return done
 
+    def pytest_sessionfinish(self) -> None:
+        import tidemark_imported  # of `tidemark exec`
+
+        tidemark_imported.end()  # pytest collects once more, for errors of finalizers
+
     def pytest_configure(self, config: pytest.Config) -> None:
         self.config = config
         known = config.getini("markers")

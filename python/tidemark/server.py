@@ -65,9 +65,11 @@ def main(place: str) -> None:
 
     sys.path.append(os.path.dirname(os.path.abspath(sys.modules["tidemark_exec"].__file__ or "")))
     import tidemark_files  # noqa: F401
+    import tidemark_imported
     import tidemark_server  # noqa: F401
 
     sys.path.pop()
+    tidemark_imported.set_apart()
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(place)
     send(connection, {"ready": os.getpid()})

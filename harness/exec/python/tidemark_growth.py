@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 
+import tidemark_imported
 from tidemark_holders import Holders
 
 SETTLED = 1  # the step that begins with all that the first one leaves for good: state of the optimizer
@@ -97,6 +98,7 @@ class Growth:
         """Labels the blocks that are left with their holders."""
         collects = gc.isenabled()
         gc.disable()
+        tidemark_imported.join()  # a module of torch may be what holds a block
         try:
             with self.torch._C.DisableTorchFunctionSubclass():
                 self.label(left)

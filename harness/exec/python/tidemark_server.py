@@ -25,6 +25,7 @@ import types
 import warnings
 
 import tidemark_files
+import tidemark_imported
 import tidemark_settings
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
@@ -90,6 +91,7 @@ def fork(program, connection):
         os._exit(1)
     os.setpgid(0, 0)
     connection.close()
+    tidemark_imported.begin_in_copy()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.default_int_handler)
     raise Copy(program)
@@ -237,6 +239,7 @@ def main(place, python):
         sys.exit("error: the import of torch has started CUDA: its copies cannot have a GPU of their own")
     programs = Programs(torch, python, environment_given())
     listener = socket.socket(socket.AF_UNIX)
+    tidemark_imported.set_apart()
     listener.bind(place + ".new")
     listener.listen(64)
     os.rename(place + ".new", place)

@@ -1,0 +1,44 @@
+"""The objects of the imports of a process that forks programs (tidemark_server.py), some 250,000. In a copy Python's collector passes over them until it
+goes through all objects of the process, and once the program has ended: a walk over them takes 0.2 s and copies their pages. Collections of young objects
+never visit them, and a collection of all objects finds them in their place, so the collector runs when it runs in a process that has imported torch
+itself, and frees the same."""
+import atexit
+import gc
+import sys
+
+apart = 0  # how many objects are out of the collector's sight
+
+
+def set_apart():
+    """Called once, before the first copy."""
+    global apart
+    if sys.version_info >= (3, 14):  # whose collections visit some of the old objects each: they would come to the same objects sooner
+        return
+    gc.collect()
+    gc.freeze()
+    apart = gc.get_freeze_count()
+
+
+def begin_in_copy():
+    if apart:
+        gc.callbacks.append(before_collection)
+        atexit.register(end)
+
+
+def before_collection(phase, collection):
+    if phase == "start" and collection["generation"] == 2:
+        join()
+
+
+def join():
+    """The collector sees all objects again, in gc.get_objects and gc.get_referrers too."""
+    global apart
+    if 0 < gc.get_freeze_count() <= apart:  # more: the program has frozen its own
+        gc.unfreeze()
+    apart = 0
+
+
+def end():
+    """The program has ended: no collection from here on frees what it measures."""
+    if before_collection in gc.callbacks:
+        gc.callbacks.remove(before_collection)
