@@ -36,6 +36,8 @@ tidemark_needs(SQLite3 libsqlite3-dev)
 tidemark_needs(ZLIB zlib1g-dev)
 tidemark_needs(tomlplusplus libtomlplusplus-dev)
 tidemark_needs(Python3 python3 COMPONENTS Interpreter)
+execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable, end='')" OUTPUT_VARIABLE Python3_EXECUTABLE
+                COMMAND_ERROR_IS_FATAL ANY) # pyenv's python3 is a script, which takes longer than Python
 find_path(TIDEMARK_TOMLPLUSPLUS_INCLUDE toml++/toml.h)
 if(NOT TIDEMARK_TOMLPLUSPLUS_INCLUDE)
   list(APPEND missing "toml++ (libtomlplusplus-dev)")

@@ -19,7 +19,7 @@ import valid  # noqa: E402
 def run(folder, sample, *words, environment=None, plugin=True):
     """The outcome and the line of each test of a sample, and all output."""
     junit = folder / "junit.xml"
-    command = [sys.executable, "-m", "pytest", *(["-p", "tidemark.plugin"] if plugin else []), "-p", "no:cacheprovider", "-q", "--rootdir", HERE,
+    command = [sys.executable, "-m", "pytest", *(["-p", "tidemark.plugin"] if plugin else []), "--disable-plugin-autoload", "-p", "no:cacheprovider", "-q", "--rootdir", HERE,
                "--junitxml", junit, "--tb=short", *words, sample if os.path.isabs(sample) else HERE / "samples" / sample]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=900, env=environment, cwd=folder)
     outcomes = {}
