@@ -1,5 +1,6 @@
 """Each example fails when what it tests is broken: one change of its text, and the verdict that must catch it. TIDEMARK_TEST_DRAW chooses a part of them."""
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,23 @@ if draw := os.environ.get("TIDEMARK_TEST_DRAW"):
     MUTANTS = MUTANTS[int(draw) % 8::8]
 
 
-@pytest.mark.parametrize("test, text, instead, verdict", MUTANTS, ids=[test.split("::")[1] for test, *_ in MUTANTS])
-def test_mutant_fails(tmp_path, test, text, instead, verdict):
-    name, node = test.split("::")
-    original = (EXAMPLES / name).read_text()
-    assert text in original, "the mutant no longer fits the example"
-    (tmp_path / name).write_text(original.replace(text, instead))
-    outcomes, output, code = run(tmp_path, f"{tmp_path / name}::{node}")
-    assert code == 1 and outcomes[node][0] == "failure" and f"FAIL {verdict}" in output, output
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """Of each mutant its outcome, and what pytest prints of it. One pytest runs all of them."""
+    folder, nodes = tmp_path_factory.mktemp("mutants"), []
+    for number, (test, text, instead, _) in enumerate(MUTANTS):
+        name, node = test.split("::")
+        original = (EXAMPLES / name).read_text()
+        assert text in original, f"the mutant of {test} no longer fits the example"
+        path = folder / f"{Path(name).stem}_{number}.py"
+        path.write_text(original.replace(text, instead))
+        nodes.append(f"{path}::{node}")
+    outcomes, output, code = run(folder, *nodes)
+    assert code == 1, output
+    return {name: (outcomes[name][0], text) for name, text in re.findall(r"(?ms)^_{3,} (test_\S+) _{3,}\n(.*?)(?=^_{3,} |^={3,} |\Z)", output)}
+
+
+@pytest.mark.parametrize("test, verdict", [(test, verdict) for test, _, _, verdict in MUTANTS], ids=[test.split("::")[1] for test, *_ in MUTANTS])
+def test_mutant_fails(seen, test, verdict):
+    outcome, output = seen.get(test.split("::")[1], ("none", ""))
+    assert outcome == "failure" and f"FAIL {verdict}" in output, f"{outcome}: {output}"

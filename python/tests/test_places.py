@@ -1,6 +1,7 @@
 """Variants of a pair in another Python or another commit."""
 import subprocess
 import sys
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import pytest
@@ -75,14 +76,23 @@ def test_a_module_of_the_working_tree_is_found_out(project):
     assert result[0] == "error" and "before has imported package, package.model from the working tree, not from its commit" in result[1], result
 
 
-@pytest.mark.parametrize("places, line", [
+BAD = [
     ("commits={'before': 'nosuch'}", "has no commit nosuch"), ("pythons={'before': 'nosuch/bin/python'}", "nosuch/bin/python cannot be run: name an environment"),
     ("pythons={'other': 'python3'}", "pythons names other, which is not a variant"), ("commits={'before': 3}", "commits['before'] must be a string or path, not 3"),
     ("pythons={'before': sys._base_executable}", "has no torch"),
-])
-def test_bad_places(project, places, line):
-    result = outcome(project, places)
-    assert result[0] in ("", "error") and line in result[1] + result[2] and result[3] != 0, result
+]
+
+
+def test_bad_places(project):
+    """Each in a file of its own; one pytest runs all."""
+    for number, (places, _) in enumerate(BAD):
+        (project / "tests" / f"test_{number}.py").write_text(TEST.format(places))
+    _, output, code = run(project, str(project / "tests"), "--rootdir", project, "--continue-on-collection-errors")
+    said = xml.parse(project / "junit.xml")
+    assert code != 0 and [case.tag for case in said.iter("testcase")] == len(BAD) * ["testcase"], output
+    for number, (places, line) in enumerate(BAD):
+        case, = (one for one in said.iter("testcase") if f"test_{number}" in one.get("classname") + "." + one.get("name"))
+        assert line in "".join(one.get("message") + (one.text or "") for one in case.iter("error")), f"{places}: {output}"
 
 
 # holds: python/README.md, Variants of another torch or commit

@@ -1,4 +1,5 @@
-"""Tests of every outcome; test_outcomes.py runs them and looks at what pytest says."""
+"""Tests of every outcome; test_outcomes.py runs them and looks at what pytest says. Those that one server can run stand together: each import of torch takes
+three CPU seconds."""
 import os
 import signal
 import time
@@ -57,24 +58,6 @@ def test_killed(memory):
     time.sleep(100)
 
 
-@tidemark.timeout(12)
-@tidemark.ranks(1)
-def test_too_slow():
-    time.sleep(1000)
-
-
-@tidemark.mode("known")
-def test_refused():
-    values = torch.ones(MIB, device="cuda")
-    values[values > 0]
-
-
-@tidemark.mode("math")
-def test_refused_numbers():
-    one = torch.rand(1, 2, 16, 32, device="cuda", dtype=torch.float16)
-    torch.ops.aten._scaled_dot_product_flash_attention(one, one, one, 0.5, return_debug_mask=True)
-
-
 def test_words_of_a_refusal():
     """The program's own error, with words that the platform has."""
     raise RuntimeError("the size depends on values that are not known; CUDA error: operation not supported")
@@ -89,19 +72,39 @@ def test_rank_does_not_fit():
     pass
 
 
-@tidemark.gpu("abacus")
-def test_no_such_gpu():
-    pass
-
-
 @tidemark.ranks(0)
 def test_no_ranks():
     pass
 
 
 @tidemark.schedule("lagging")
+@tidemark.mode("known")
+def test_refused():
+    values = torch.ones(MIB, device="cuda")
+    values[values > 0]
+
+
+@tidemark.schedule("lagging")
+@tidemark.mode("known")
 def test_skipped(memory):
     pytest.skip("not here")
+
+
+@tidemark.mode("math")
+def test_refused_numbers():
+    one = torch.rand(1, 2, 16, 32, device="cuda", dtype=torch.float16)
+    torch.ops.aten._scaled_dot_product_flash_attention(one, one, one, 0.5, return_debug_mask=True)
+
+
+@tidemark.gpu("abacus")
+def test_no_such_gpu():
+    pass
+
+
+@tidemark.timeout(12)
+@tidemark.ranks(1)
+def test_too_slow():
+    time.sleep(1000)
 
 
 @tidemark.ranks(1)
