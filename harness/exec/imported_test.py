@@ -12,7 +12,9 @@ BEGIN = """
 import gc, json, os, sys
 sys.path.append(sys.argv[1])
 import tidemark_imported
+tidemark_imported.begin()
 imports = [[number] for number in range(100_000)]
+gc.enable()
 gc.collect()
 if sys.argv[2] == "apart":
     tidemark_imported.set_apart()

@@ -57,15 +57,20 @@ def send(connection: socket.socket, answer: dict[str, Any]) -> None:
 
 
 def main(place: str) -> None:
+    of_exec = os.path.dirname(os.path.abspath(sys.modules["tidemark_exec"].__file__ or ""))
+    sys.path.append(of_exec)
+    import tidemark_imported
+
+    sys.path.pop()
+    tidemark_imported.begin()
     import pytest  # noqa: F401
     import torch  # noqa: F401
 
     import tidemark.child
     import tidemark.plugin  # noqa: F401
 
-    sys.path.append(os.path.dirname(os.path.abspath(sys.modules["tidemark_exec"].__file__ or "")))
+    sys.path.append(of_exec)
     import tidemark_files  # noqa: F401
-    import tidemark_imported
     import tidemark_server  # noqa: F401
 
     sys.path.pop()

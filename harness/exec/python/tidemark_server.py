@@ -232,6 +232,7 @@ def environment_given():
 
 
 def main(place, python):
+    tidemark_imported.begin()
     import torch
     import torch._dynamo  # optimizers import it  # noqa: F401
 
