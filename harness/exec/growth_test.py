@@ -133,14 +133,17 @@ for step in range(60):
 
 
 def test_arrays():
-    """Python's collector does not know what is in NumPy's arrays of objects (a replay buffer). One belongs to an object, one to a function."""
-    for kept, holder in drawn({"buffer.rows": "`buffer` in <module> (<string>:6), attribute `rows` of Buffer", "seen": "`seen` in train (<string>:9)"}.items(), 2):
+    """Python's collector does not know what is in NumPy's arrays of objects (a replay buffer). One belongs to an object, one to a function, one to a module that was
+    imported before the program began."""
+    for kept, holder in drawn({"buffer.rows": "`buffer` in <module> (<string>:6), attribute `rows` of Buffer", "seen": "`seen` in train (<string>:10)",
+                               "torch.nn.functional.rows": "`rows` of module torch.nn.functional"}.items(), 2):
         result = python(f"""
 import numpy
 class Buffer:
     pass
 buffer = Buffer()
 buffer.rows = numpy.empty(64, dtype=object)
+torch.nn.functional.rows = numpy.empty(64, dtype=object)
 def train():
     model, seen = torch.nn.Linear(512, 512).cuda(), numpy.empty(64, dtype=object)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
