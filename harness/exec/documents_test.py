@@ -87,7 +87,7 @@ def run(document, folder, night):
 
 # holds: README.md, The suite
 # holds: README.md, Your script
-@pytest.mark.parametrize("document", drawn([each for each in DOCUMENTS if any(text.startswith("$ ") for mark, _, text in blocks(each) if not mark.startswith("night"))], 3),
+@pytest.mark.parametrize("document", drawn([each for each in DOCUMENTS if any(text.startswith("$ ") for mark, _, text in blocks(each) if not mark.startswith("night"))], 7),
                          ids=lambda path: path.name)
 def test_documents(document, tmp_path):
     assert run(document, tmp_path, False) > 0
