@@ -36,8 +36,14 @@ tidemark_needs(SQLite3 libsqlite3-dev)
 tidemark_needs(ZLIB zlib1g-dev)
 tidemark_needs(tomlplusplus libtomlplusplus-dev)
 tidemark_needs(Python3 python3 COMPONENTS Interpreter)
-execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable, end='')" OUTPUT_VARIABLE Python3_EXECUTABLE
-                COMMAND_ERROR_IS_FATAL ANY) # pyenv's python3 is a script, which takes longer than Python
+# pyenv's python3 is a script, which takes longer than Python. It also puts the folder of the Python before others: what tests call python3 is that one.
+execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable, end='')" OUTPUT_VARIABLE python COMMAND_ERROR_IS_FATAL ANY)
+set(TIDEMARK_PYTHON_FIRST)
+if(NOT python STREQUAL Python3_EXECUTABLE)
+  get_filename_component(folder ${python} DIRECTORY)
+  set(TIDEMARK_PYTHON_FIRST ENVIRONMENT_MODIFICATION PATH=path_list_prepend:${folder})
+endif()
+set(Python3_EXECUTABLE ${python})
 find_path(TIDEMARK_TOMLPLUSPLUS_INCLUDE toml++/toml.h)
 if(NOT TIDEMARK_TOMLPLUSPLUS_INCLUDE)
   list(APPEND missing "toml++ (libtomlplusplus-dev)")

@@ -200,5 +200,5 @@ function(tidemark_pytest prefix script layer)
     endif()
   endforeach()
   set_tests_properties(${tests} PROPERTIES ENVIRONMENT "${environment}" SKIP_REGULAR_EXPRESSION "\n[0-9]+ skipped" # that is, all of them
-                       ${arg_PROPERTIES})
+                       ${TIDEMARK_PYTHON_FIRST} ${arg_PROPERTIES})
 endfunction()
