@@ -5,9 +5,10 @@
 #include <cctype>
 #include <cstdlib>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <string_view>
+
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 
@@ -15,13 +16,13 @@ namespace tidemark {
 /// that the first has already.
 inline std::string wrapped(const std::string& text, std::size_t indent, std::size_t used) {
   constexpr std::size_t kColumns = 80;
-  std::istringstream lines(text);
+  TextIn lines(text);
   std::string out;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t own = line.find_first_not_of(' ');  // of an example
     if (!out.empty()) out += "\n" + std::string(indent, ' '), used = indent;
     if (own != std::string::npos && own > 0) out += std::string(own, ' '), used += own;
-    std::istringstream words(line);
+    TextIn words(line);
     bool first = true;
     for (std::string word; words >> word; first = false) {
       if (!first && used + 1 + word.size() > kColumns)

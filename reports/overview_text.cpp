@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <stdexcept>
 
 #include "harness/record/formula.h"
 #include "harness/record/one_line.h"
 #include "harness/record/units.h"
+#include "harness/virtual/device/text.h"
 #include "reports/overview.h"
 
 namespace tidemark {
@@ -118,7 +118,7 @@ std::vector<std::string> failure_lines(const Verdict& v) {
   if (const auto terms = terms_of(v); terms.size() > 1)
     out.push_back(fmt::format("terms    {}", fmt::join(terms, ", ")));
   if (v.measured || v.low || v.high) out.push_back("measured " + measured_text(v));
-  std::istringstream why(v.why);
+  TextIn why(v.why);
   for (std::string line; std::getline(why, line);) out.push_back(one_line(line));
   return out;
 }

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <sstream>
 
 #include "harness/cli/commands.h"
 #include "harness/device/arithmetic.h"
@@ -18,6 +17,7 @@
 #include "harness/device/platform.h"
 #include "harness/ranks/launch.h"
 #include "harness/ranks/terminal.h"
+#include "harness/virtual/device/text.h"
 #include "reports/benchmark.h"
 
 namespace tidemark {
@@ -27,12 +27,12 @@ namespace {
 class Reporter final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& context) override {
-    std::ostringstream said;
+    TextOut said;
     inner_.SetOutputStream(&GetOutputStream());
     inner_.SetErrorStream(&said);
     const bool goes_on = inner_.ReportContext(context);
     inner_.SetErrorStream(&GetErrorStream());
-    std::istringstream lines(said.str());
+    TextIn lines(said.str());
     for (std::string line; std::getline(lines, line);)
       GetErrorStream()
           << (line.find("built as DEBUG") == line.npos

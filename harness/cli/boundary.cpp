@@ -26,6 +26,12 @@ Told fault(std::string_view text) {
           3};
 }
 
+Told no_memory() { return {"the host has no memory left for this command", 3}; }
+
+bool is_of_memory(const std::system_error& error) {
+  return error.code() == std::errc::not_enough_memory;
+}
+
 /// PyTorch's errors, whose text goes on with a stack trace.
 bool is_of_pytorch(const std::exception& error) {
   return std::string_view(typeid(error).name()).find("c10") != std::string_view::npos ||
@@ -36,6 +42,7 @@ bool is_of_pytorch(const std::exception& error) {
 
 Told told(const std::exception_ptr& thrown, int otherwise) {
   try {
+    if (memory_ended() && !overspent()) return no_memory();  // another error may come of it
     std::rethrow_exception(thrown);
   } catch (const UsageError& error) {
     return {error.what(), 2, true};
@@ -46,11 +53,13 @@ Told told(const std::exception_ptr& thrown, int otherwise) {
   } catch (const Overspent& error) {
     return {error.what(), 2};
   } catch (const std::bad_alloc&) {
-    return {"the host has no memory left for this command", 3};
+    return no_memory();
   } catch (const std::filesystem::filesystem_error& error) {
+    if (is_of_memory(error)) return no_memory();
     const std::string second = error.path2().empty() ? "" : " and " + error.path2().string();
     return {error.path1().string() + second + ": " + error.code().message(), otherwise};
   } catch (const std::system_error& error) {
+    if (is_of_memory(error)) return no_memory();
     return {"the host refuses: " + error.code().message(), 3};
   } catch (const nlohmann::json::exception& error) {
     return fault(error.what());
@@ -71,7 +80,11 @@ Told told(const std::exception_ptr& thrown, int otherwise) {
 void tell_at_terminate() {
   std::set_terminate([] {
     const std::exception_ptr thrown = std::current_exception();
-    const Told what = thrown ? told(thrown, 3) : fault("terminate was called");
+    // A destructor that meets a value of nlohmann's library without its content has no exception.
+    const Told what = thrown           ? told(thrown, 3)
+                      : overspent()    ? Told{Overspent().what(), 2}
+                      : memory_ended() ? no_memory()
+                                       : fault("terminate was called");
     std::fflush(stdout);
     print_error(what.line);
     std::fflush(stderr);

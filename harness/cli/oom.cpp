@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "harness/memory/snapshot.h"
+#include "harness/run/variant.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -83,7 +84,7 @@ std::string save_out_of_memory(const std::filesystem::path& folder, const Trial&
     std::filesystem::create_directories(folder / "oom");
     write_files(folder / "oom", {{name, pickle(*snapshot)}});
   } catch (const std::exception& error) {
-    return fmt::format("no snapshot could be written: {}", error.what());
+    return fmt::format("no snapshot could be written: {}", first_line(error));
   }
   return "snapshot of that moment: oom/" + name;
 }

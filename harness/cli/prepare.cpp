@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <stdexcept>
 
 #include "harness/cli/capacity.h"
@@ -17,6 +16,7 @@
 #include "harness/device/platform.h"
 #include "harness/parallel/fault_plan.h"
 #include "harness/run/variant.h"
+#include "harness/virtual/device/text.h"
 #include "reports/folder.h"
 
 namespace tidemark {
@@ -83,7 +83,7 @@ void share_capacities(std::vector<PlannedTrial>& planned, const Options& options
   if (world.leads()) choose_capacities(planned, options.as_rank, !options.capacity.empty());
   for (const auto& each : planned)
     if (each.unfit.empty()) chosen += fmt::format("{} {}\n", each.needs.value_or(0), each.capacity);
-  std::istringstream all(world.broadcast(chosen));
+  TextIn all(world.broadcast(chosen));
   for (auto& each : planned) {
     Bytes needs = 0, capacity = 0;
     if (!each.unfit.empty() || !(all >> needs >> capacity)) continue;

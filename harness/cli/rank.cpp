@@ -106,7 +106,7 @@ fs::path folder_of(const Options& options, const std::string& id, World& world) 
       folder = output_folder(options.out, id, options.force).string();
       fs::create_directory(fs::path(folder) / kUnfinished);
     } catch (const std::exception& error) {
-      wrong = error.what();
+      wrong = first_line(error);
     }
   }
   wrong = world.broadcast(wrong);

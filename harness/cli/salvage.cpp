@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "harness/record/lock.h"
 #include "harness/record/one_line.h"
 #include "harness/record/write.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -85,7 +85,7 @@ std::optional<Report> salvage(const fs::path& session, const Ending& ending) {
   report->run.interrupted = ending.interrupted;
   std::size_t under_way = report->trials.size();
   int first = 0, count = 0;
-  std::istringstream(first_bytes(session / kAt, 100)) >> under_way >> first >> count;
+  TextIn(first_bytes(session / kAt, 100)) >> under_way >> first >> count;
   std::vector<int> ranks(static_cast<std::size_t>(std::clamp(count, 1, 1024)));
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = first + static_cast<int>(i);
   std::string where = "before the first trial";

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <sstream>
 #include <stdexcept>
 
 #include "harness/record/file.h"
 #include "harness/record/json_reader.h"
 #include "harness/record/lock.h"
+#include "harness/virtual/device/text.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -16,7 +16,7 @@ namespace {
 /// The lines are {"trial": of a test} and {"run": as it is known then}; the last "run" holds.
 Report report_of(const std::string& lines, const std::string& where) {
   Report report;
-  std::istringstream stream(lines);
+  TextIn stream(lines);
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
     if (stream.eof()) break;  // cut off: lines end with a line feed

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <sstream>
 
 #include "harness/cli/checkpoint.h"
 #include "harness/cli/commands.h"
@@ -20,6 +19,7 @@
 #include "harness/ranks/launch.h"
 #include "harness/run/bracket.h"
 #include "harness/run/runner.h"
+#include "harness/virtual/device/text.h"
 #include "reports/events/events.h"
 #include "reports/history/history.h"
 #include "reports/history/trial_times.h"
@@ -42,7 +42,7 @@ void save_events(const fs::path& folder, const TrialRecord& trial, const Variant
 std::vector<std::string> faults_that_did_not_happen(World& world) {
   std::vector<std::string> all;
   for (const std::string& of_rank : world.gather(faults_left(world.rank()))) {
-    std::istringstream lines(of_rank);
+    TextIn lines(of_rank);
     for (std::string line; std::getline(lines, line);) all.push_back(line);
   }
   return all;

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "harness/device/libraries.h"
 #include "harness/device/platform.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -27,7 +27,7 @@ bool on_virtual_libraries() {
 
 // The BLAS chooses its kernels by it.
 std::string cpu_model() {
-  std::ifstream facts("/proc/cpuinfo");
+  TextIn facts(text_of_file("/proc/cpuinfo").value_or(""));
   for (std::string line; std::getline(facts, line);)
     if (const auto colon = line.find(": "); line.starts_with("model name") && colon != line.npos)
       return line.substr(colon + 2);

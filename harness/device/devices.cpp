@@ -9,12 +9,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <stdexcept>
 
 #include "harness/device/libraries.h"
 #include "harness/device/platform.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -23,8 +23,8 @@ constexpr double kForRanks = 0.9;  // the rest is for their contexts and librari
 
 // Hosts of one name may be several (containers), and one host may have several names.
 std::string host() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::string boot = text_of_file("/proc/sys/kernel/random/boot_id").value_or("");
+  boot.resize(std::min(boot.find('\n'), boot.size()));
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   return boot + name;

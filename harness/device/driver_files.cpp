@@ -3,8 +3,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
+
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 
@@ -29,8 +30,7 @@ namespace {
 
 // Paths that end in this name, from the loader's cache: a table of strings that end in 0.
 std::vector<fs::path> cached(const std::string& name) {
-  std::ifstream file("/etc/ld.so.cache", std::ios::binary);
-  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  const std::string all = text_of_file("/etc/ld.so.cache").value_or("");
   const std::string tail = "/" + name + '\0';
   std::vector<fs::path> paths;
   for (auto at = all.find(tail); at != std::string::npos; at = all.find(tail, at + 1)) {

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 
 #include "harness/device/driver_files.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -83,7 +83,7 @@ fs::path management_library() {
 std::vector<std::string> cuda_folders() {
   std::vector<std::string> folders;
   if (const char* folders_named = std::getenv("TIDEMARK_CUDA_LIBRARIES")) {
-    std::istringstream all(folders_named);
+    TextIn all(folders_named);
     for (std::string each; std::getline(all, each, ':');)
       if (!each.empty()) folders.push_back(fs::absolute(each).string());
     return folders;

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -21,6 +20,7 @@
 #include "harness/record/json_node.h"
 #include "harness/record/one_line.h"
 #include "harness/record/write.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -176,8 +176,7 @@ Report Job::report() const {
         program.processes.push_back(std::move(process));
       }
       // That of a program, rather than that of its end by the launcher's signal.
-      if (int code = 0;
-          std::istringstream(first_bytes(folder / "exit_code", 20)) >> code && code != 0)
+      if (int code = 0; TextIn(first_bytes(folder / "exit_code", 20)) >> code && code != 0)
         if (program.exit_code == 0 || (program.exit_code > 128 && code < 128))
           program.exit_code = code;
     }

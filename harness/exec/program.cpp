@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "harness/errors.h"
 #include "harness/record/file.h"
 #include "harness/record/one_line.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -34,7 +34,7 @@ bool is_python(const std::string& name) {
 std::string head_of(const fs::path& program) {
   const std::string head = first_bytes(program, 1 << 16);
   if (!head.starts_with("#!")) return "";
-  std::istringstream file(head.substr(2));
+  TextIn file(head.substr(2));
   std::string first, second;
   std::getline(file, first);
   std::getline(file, second);
@@ -48,7 +48,7 @@ fs::path find_program(const std::string& name) {
     if (runs(name)) return fs::absolute(name);
   } else {
     const char* places = std::getenv("PATH");
-    std::istringstream path(places == nullptr ? "/usr/bin:/bin" : places);
+    TextIn path(places == nullptr ? "/usr/bin:/bin" : places);
     for (std::string folder; std::getline(path, folder, ':');) {
       const fs::path file = fs::path(folder.empty() ? "." : folder) / name;
       if (runs(file)) return fs::absolute(file);
@@ -68,7 +68,7 @@ std::optional<fs::path> python_of(const fs::path& program) {
     const fs::path quoted = head.substr(quote + 1, head.find('"', quote + 1) - quote - 1);
     if (is_python(quoted.filename().string())) return quoted;
   }
-  std::istringstream words(head);
+  TextIn words(head);
   for (std::string word; words >> word;) {
     if (!is_python(fs::path(word).filename().string())) continue;
     if (word.find('/') == std::string::npos) return find_program(word);  // of /usr/bin/env

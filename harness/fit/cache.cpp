@@ -125,6 +125,8 @@ std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name
       return std::nullopt;  // the answer to another question
     run.cached = true;
     return run;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception&) {  // of another version, or damaged: it runs again
     return std::nullopt;
   }
@@ -135,6 +137,8 @@ void keep_run(const fs::path& folder, const std::string& name, const FitRun& run
   try {
     if (const std::string why = not_ours(folder, true); !why.empty()) throw std::runtime_error(why);
     write_files(folder, {{name + ".json", json_text(json_of(run))}});
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     if (!warned) print(stderr, "warning: results are not kept: {}\n", one_line(error.what()));
     warned = true;

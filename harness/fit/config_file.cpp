@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "harness/errors.h"
 #include "harness/exec/toml_file.h"
 #include "harness/record/file.h"
 #include "harness/record/write.h"
 #include "harness/virtual/device/nesting.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -115,7 +115,7 @@ void check_config_file(const fs::path& file, const std::string& key) {
 
 void write_config_file(const fs::path& file, const std::map<std::string, std::string>& values,
                        const fs::path& to) {
-  std::ostringstream out;
+  TextOut out;
   if (is_toml(file)) {
     toml::table all = table_of(file);
     for (const auto& [key, value] : values) set(all, file, key, value);
@@ -158,7 +158,7 @@ std::vector<std::string> words_of_config(const fs::path& file) {
     } else if (key == "command") {
       command = texts_of(file, key, node);
       if (!node.is_array()) {  // a text: words between spaces
-        std::istringstream in(command.front());
+        TextIn in(command.front());
         command.assign(std::istream_iterator<std::string>(in), {});
       }
     } else if (const auto truth = node.value_exact<bool>()) {

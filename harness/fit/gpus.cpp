@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "harness/device/linked_device.h"
 #include "harness/errors.h"
 #include "harness/record/file.h"
 #include "harness/record/number.h"
 #include "harness/record/units.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 
@@ -52,20 +52,21 @@ Gpu find_gpu(const std::string& name, const std::optional<Bytes>& reserve,
 }
 
 void read_prices(const std::string& file, std::vector<Gpu>& gpus) {
-  std::istringstream in;
+  std::string text;
   try {
-    in.str(read_bytes(file, "", 1 << 20));
+    text = read_bytes(file, "", 1 << 20);
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("fit: --prices ") + error.what());
   }
+  TextIn in(text);
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string name, text, more;
+    TextIn words(line.substr(0, line.find('#')));
+    std::string name, price_text, more;
     if (!(words >> name)) continue;
-    words >> text;
-    const auto price = parse_number(text);
+    words >> price_text;
+    const auto price = parse_number(price_text);
     if (!price || *price <= 0 || words >> more)
       throw UsageError(fmt::format(
           "fit: --prices {} line {}: write a GPU and its price an hour, as in h100-80g 2.5", file,

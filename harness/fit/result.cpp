@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "harness/errors.h"
 #include "harness/exec/cause.h"
@@ -11,6 +10,7 @@
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "harness/record/one_line.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -60,7 +60,7 @@ void add_marks(FitRun& run, const fs::path& folder) {
     if (ending == ".steady") ++steady;
     if (ending == ".steps") ++stepped;
     std::int64_t figure = 0;
-    std::istringstream(first_bytes(file.path(), 40)) >> figure;
+    TextIn(first_bytes(file.path(), 40)) >> figure;
     const std::pair<const char*, std::int64_t*> all[] = {
         {".steps", &run.step_ns}, {".tokens", &run.tokens}, {".logits", &run.logits},
         {".states", &run.states}, {".shards", &run.shards}, {".collectives", &run.collectives}};
@@ -128,7 +128,7 @@ std::string killed_by(const FitRun& run, const ProgramRecord& program,
 }  // namespace
 
 std::string last_line(const std::string& output) {
-  std::istringstream in(output);
+  TextIn in(output);
   std::string last, raised;
   bool traced = false;
   for (std::string line; std::getline(in, line);) {
@@ -174,7 +174,7 @@ FitRun read_run(const FitValues& values, const fs::path& folder, const std::stri
   run.exit_code = program.exit_code;
   run.seconds = static_cast<double>(report.run.duration_ns) * 1e-9;
   run.alive = report.trials.front().alive;
-  std::istringstream changed(first_bytes(folder / "changed", 4096));
+  TextIn changed(first_bytes(folder / "changed", 4096));
   std::getline(changed, run.changed);
   add_peaks(run, program);
   add_marks(run, folder / "steady");

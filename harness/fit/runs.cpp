@@ -214,6 +214,8 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
       run = read_run(wanted[i].values, places[i].folder,
                      signal == killed.end() ? "" : signal->second);
       idle = !run.stepped;
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception&) {
       if (!is_late(i)) throw;  // else it had no time for its report either
     }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <sstream>
 #include <vector>
 
 #include "harness/memory/process_record.h"
 #include "harness/memory/site.h"
 #include "harness/record/file.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -21,7 +21,7 @@ std::vector<std::string> lines_of(const std::string& file, fs::file_time_type ra
   std::error_code none;
   std::vector<std::string> out;
   if (!fs::is_regular_file(file, none) || fs::last_write_time(file, none) > ran) return out;
-  std::istringstream in(first_bytes(file, kMostSource));
+  TextIn in(first_bytes(file, kMostSource));
   for (std::string line; std::getline(in, line);) {
     line.erase(0, std::min(line.find_first_not_of(" \t"), line.size()));
     out.push_back(line.substr(0, kLongest));

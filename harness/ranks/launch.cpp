@@ -9,8 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "harness/print.h"
@@ -20,6 +18,7 @@
 #include "harness/ranks/processes.h"
 #include "harness/record/file.h"
 #include "harness/virtual/device/new_file.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -33,7 +32,7 @@ constexpr const char* kAgain = "again";
 
 // Processes that the kernel has killed since it started because there was no memory left.
 long killed_for_memory() {
-  std::ifstream counts("/proc/vmstat");
+  TextIn counts(text_of_file("/proc/vmstat").value_or(""));
   std::string name;
   for (long count = 0; counts >> name >> count;)
     if (name == "oom_kill") return count;
@@ -111,10 +110,10 @@ Ended launch(int ranks, const std::vector<std::string>& argv, const fs::path& wa
   const ProcessesEnd end = run_processes(starts, ranks, /*together=*/true, session);
   Ended ended;
   if (fs::exists(fs::path(session) / kAgain) && end.signal == 0) {
-    std::istringstream again(first_bytes(fs::path(session) / kAgain, 4096));
+    TextIn again(first_bytes(fs::path(session) / kAgain, 4096));
     std::getline(again, ended.again);
   } else if (fs::exists(fs::path(session) / "exit_code")) {
-    std::istringstream agreed(first_bytes(fs::path(session) / "exit_code", 20));
+    TextIn agreed(first_bytes(fs::path(session) / "exit_code", 20));
     agreed >> ended.code;
   } else {
     Ending ending{"interrupted", end.signal != 0};

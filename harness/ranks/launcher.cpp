@@ -4,12 +4,11 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string_view>
 
 #include "harness/ranks/launch.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -27,13 +26,10 @@ std::optional<int> number(const char* name) {
   return value;
 }
 
-std::string read_all(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read_all(const std::string& file) { return text_of_file(file.c_str()).value_or(""); }
 
 int parent_of(int process) {
-  std::istringstream status(read_all("/proc/" + std::to_string(process) + "/status"));
+  TextIn status(read_all("/proc/" + std::to_string(process) + "/status"));
   for (std::string word; status >> word;)
     if (int parent = 0; word == "PPid:" && status >> parent) return parent;
   return 0;

@@ -14,12 +14,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
 #include "harness/errors.h"
 #include "harness/ranks/served.h"
 #include "harness/virtual/device/new_file.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -43,7 +43,8 @@ void hear(int signal, void (*handler)(int)) {
 
 std::vector<pid_t> children() {
   std::vector<pid_t> pids;
-  std::ifstream list("/proc/self/task/" + std::to_string(getpid()) + "/children");
+  TextIn list(text_of_file(("/proc/self/task/" + std::to_string(getpid()) + "/children").c_str())
+                  .value_or(""));
   for (pid_t child = 0; list >> child;) pids.push_back(child);
   return pids;
 }

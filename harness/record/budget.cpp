@@ -32,7 +32,7 @@ constexpr std::int64_t kEnd = 64 << 20;  // bytes for the end of a reader that w
 constexpr int kMercy = 3;                // seconds in which a reader may come to an allocation
 constexpr int kTold = 3;                 // seconds after which a large file is named
 
-std::atomic<bool> budget_open{false}, budget_late{false};
+std::atomic<bool> budget_open{false}, budget_late{false}, budget_refused{false}, host_ended{false};
 std::atomic<std::int64_t> budget_used{0}, budget_most{0};
 std::atomic<std::uint64_t> budget_count{0}, budget_fails_at{0};
 std::int64_t budget_seconds = 0, budget_files = 0;  // bytes that the files may take
@@ -100,6 +100,7 @@ struct Spending {
         fmt::format("{}: takes more than {}, which is the most that a file of its size may take: "
                     "it is damaged, or not what tidemark or PyTorch wrote",
                     one_line(where()), what));
+    budget_refused = true;
     throw Overspent();
   }
 };
@@ -183,6 +184,10 @@ void keep(std::size_t asked, std::size_t got) noexcept {
 void give_back(std::size_t bytes) noexcept {
   if (budget_open.load(std::memory_order_relaxed)) budget_used -= static_cast<std::int64_t>(bytes);
 }
+
+void note_memory_end() noexcept { host_ended = true; }
+bool memory_ended() noexcept { return host_ended; }
+bool overspent() noexcept { return budget_refused; }
 
 void fail_allocation(std::uint64_t n) { budget_fails_at = n == 0 ? 0 : budget_count + n; }
 

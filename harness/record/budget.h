@@ -65,6 +65,12 @@ class ReadingAt {
 void spend(std::size_t bytes);
 void keep(std::size_t asked, std::size_t got) noexcept;
 void give_back(std::size_t bytes) noexcept;
+/// Called by operator new where the host has no memory left; true from then on. An error that
+/// follows may be one of that alone.
+void note_memory_end() noexcept;
+bool memory_ended() noexcept;
+/// True once Overspent has been thrown.
+bool overspent() noexcept;
 /// For tests: the n-th allocation from here on throws std::bad_alloc, once; 0: none does.
 void fail_allocation(std::uint64_t n);
 /// Allocations while budgets were open.

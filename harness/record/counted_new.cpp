@@ -6,19 +6,32 @@
 
 #include "harness/record/budget.h"
 
-void* operator new(std::size_t bytes) {
+namespace {
+
+/// Null where the host has no memory left.
+void* counted(std::size_t bytes) {
   tidemark::spend(bytes);  // before: a request may be larger than the machine
   void* made = std::malloc(bytes == 0 ? 1 : bytes);
-  if (made == nullptr) {
+  if (made == nullptr)
     tidemark::give_back(bytes);
+  else
+    tidemark::keep(bytes, malloc_usable_size(made));
+  return made;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  void* made = counted(bytes);
+  if (made == nullptr) {
+    tidemark::note_memory_end();
     throw std::bad_alloc();
   }
-  tidemark::keep(bytes, malloc_usable_size(made));
   return made;
 }
 
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept try {
-  return operator new(bytes);
+  return counted(bytes);  // what asks so can do without
 } catch (...) {
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <stdexcept>
 
 namespace tidemark {
@@ -12,6 +13,11 @@ namespace {
 
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void started(int result) {
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  if (result != Z_OK) throw std::runtime_error("zlib cannot start: its version is another");
+}
 
 }  // namespace
 
@@ -22,9 +28,7 @@ std::string gzip(const std::string& bytes) {
 std::string gzip(const TextMaker& text) {
   z_stream stream{};
   constexpr int kWithGzipHeader = 15 + 16;  // a header without name and time
-  if (deflateInit2(&stream, 6, Z_DEFLATED, kWithGzipHeader, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw std::runtime_error("zlib cannot start: out of memory?");
-  }
+  started(deflateInit2(&stream, 6, Z_DEFLATED, kWithGzipHeader, 8, Z_DEFAULT_STRATEGY));
   const auto end = [](z_stream* of) { deflateEnd(of); };
   const std::unique_ptr<z_stream, decltype(end)> ends(&stream, end);
   std::string out, part(1 << 16, '\0');
@@ -65,7 +69,7 @@ std::size_t said_size(std::string_view packed) {
 
 std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
   z_stream stream{};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::runtime_error("zlib cannot start");
+  started(inflateInit2(&stream, 15 + 16));
   const auto end = [](z_stream* of) { inflateEnd(of); };
   const std::unique_ptr<z_stream, decltype(end)> ends(&stream, end);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
@@ -77,6 +81,7 @@ std::optional<std::string> gunzip(std::string_view packed, std::size_t most) {
     stream.next_out = reinterpret_cast<Bytef*>(part.data());
     stream.avail_out = static_cast<uInt>(part.size());
     result = inflate(&stream, Z_NO_FLUSH);
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
     out.append(part, 0, part.size() - stream.avail_out);
   }
   if (result != Z_STREAM_END && out.size() <= most) return std::nullopt;

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <string>
 
 #include "harness/device/platform.h"
 #include "harness/run/growth.h"
 #include "harness/run/variant.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -66,8 +66,8 @@ Origin worst_origin(const Scenario& scenario, const Trial& trial, const Variant&
   std::string mine;
   for (auto* peak : {&peaks.allocated, &peaks.active, &peaks.reserved, &peaks.resident})
     mine += fmt::format("{} ", peak->value_or(-1));
-  std::istringstream text(
-      world.alone() ? mine : world.exchange(mine).at(static_cast<std::size_t>(origin.rank)));
+  TextIn text(world.alone() ? mine
+                            : world.exchange(mine).at(static_cast<std::size_t>(origin.rank)));
   auto& theirs = origin.peaks;
   for (auto* peak : {&theirs.allocated, &theirs.active, &theirs.reserved, &theirs.resident})
     if (Bytes bytes = 0; text >> bytes && bytes >= 0) *peak = bytes;

@@ -7,7 +7,6 @@
 #include <array>
 #include <iterator>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "harness/run/explore.h"
 #include "harness/run/gather.h"
 #include "harness/run/variant.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark {
 namespace {
@@ -210,7 +210,7 @@ std::int64_t held(const std::vector<Shard>& mine, const std::vector<Shard>& refe
                            part.offset + part.values.numel());
   std::set<std::array<std::int64_t, 3>> all;
   for (const std::string& text : world.gather(parts)) {  // on rank 0
-    std::istringstream lines(text);
+    TextIn lines(text);
     for (std::array<std::int64_t, 3> part{}; lines >> part[0] >> part[1] >> part[2];)
       all.insert(part);
   }

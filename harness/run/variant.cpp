@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <typeinfo>
 
 #include "harness/device/platform.h"
 #include "harness/device/workspaces.h"
@@ -88,6 +90,7 @@ RankError of_message(int rank, const std::string& message) {
 }  // namespace
 
 std::string first_line(const std::exception& error) {
+  if (typeid(error) == typeid(std::bad_alloc)) return "the host has no memory left";
   const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text =
       from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();

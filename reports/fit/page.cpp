@@ -7,9 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "harness/record/units.h"
+#include "harness/virtual/device/text.h"
 #include "reports/fit/advice.h"
 #include "reports/fit/text.h"
 #include "reports/html.h"
@@ -174,7 +174,7 @@ std::string fit_page(const FitRecord& record) {
   page.command = "fit";
   page.status = fits ? Status::pass : Status::fail;
   std::vector<std::string> lines;
-  std::istringstream in(answer_lines(record));
+  TextIn in(answer_lines(record));
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   page.headline = lines.empty() ? "nothing has run" : lines.front();
   if (!lines.empty()) lines.erase(lines.begin());

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <new>
+
 #include "harness/record/budget.h"
 #include "harness/record/file.h"
 #include "harness/record/units.h"
@@ -48,7 +51,11 @@ Database::Database(const std::filesystem::path& file, Open how, int patience_ms)
   const int code = sqlite3_open_v2(immutable ? immutable_uri(file).c_str() : file_.c_str(),
                                    &handle_, immutable ? flags | SQLITE_OPEN_URI : flags, nullptr);
   if (code != SQLITE_OK) {
-    const std::string why = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
+    if (handle_ == nullptr || (code & 0xff) == SQLITE_NOMEM) {
+      sqlite3_close(handle_);
+      throw std::bad_alloc();
+    }
+    const std::string why = sqlite3_errmsg(handle_);
     sqlite3_close(handle_);
     throw HistoryError(fmt::format("{}: {}", file_, one_line(why)));
   }
@@ -90,8 +97,10 @@ void Database::fail(int code) const {
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
       fail(fmt::format("{}: is its folder writable?", sqlite3_errmsg(handle_)));
-    case SQLITE_INTERRUPT:
     case SQLITE_NOMEM:
+      if (errno == ENOMEM) throw std::bad_alloc();  // of malloc; SQLite's own limit says nothing
+      [[fallthrough]];
+    case SQLITE_INTERRUPT:
       fail(
           "takes longer, or more memory, than a history of its size can: it is damaged, or none of "
           "tidemark's");

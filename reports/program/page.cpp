@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <tuple>
 
 #include "harness/memory/parts.h"
 #include "harness/memory/places.h"
 #include "harness/record/units.h"
+#include "harness/virtual/device/text.h"
 #include "reports/headline.h"
 #include "reports/html.h"
 #include "reports/overview.h"
@@ -35,7 +35,7 @@ std::string figure(Bytes bytes) {
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  std::istringstream in(text);
+  TextIn in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }

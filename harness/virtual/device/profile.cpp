@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <vector>
 
 #include "harness/virtual/device/nesting.h"
+#include "harness/virtual/device/text.h"
 
 namespace tidemark::device {
 namespace {
@@ -164,15 +164,12 @@ Profile load_profile(const std::string& name_or_path) {
   const bool is_path =
       name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json");
   const fs::path path = is_path ? fs::path(name_or_path) : folder() / (name_or_path + ".json");
-  std::error_code none;
-  std::ifstream in;
-  if (fs::is_regular_file(path, none)) in.open(path);  // a pipe or a device may have no end
-  if (!in.is_open())
+  const std::optional<std::string> text = text_of_file(path.c_str());
+  if (!text)
     throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
   try {
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (is_too_deep(text)) throw std::runtime_error(kTooDeep);
-    const json figures = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (is_too_deep(*text)) throw std::runtime_error(kTooDeep);
+    const json figures = json::parse(*text, nullptr, /*allow_exceptions=*/false);
     if (figures.is_discarded()) throw std::runtime_error("is not JSON");
     Profile profile = parse(figures);
     profile.file = path;

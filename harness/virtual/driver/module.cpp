@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "harness/virtual/device/kernel.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/stream.h"
+#include "harness/virtual/device/text.h"
 #include "harness/virtual/driver/result.h"
 
 namespace device = tidemark::device;
@@ -69,10 +69,10 @@ CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
   return answer([&] {
     if (!path) return cudaErrorInvalidValue;
-    std::ifstream file(path, std::ios::binary);
-    const std::string image{std::istreambuf_iterator<char>(file), {}};
-    if (!file) return cudaErrorFileNotFound;
-    return device::is_code_file(image) ? load(module, image.c_str()) : cudaErrorInvalidKernelImage;
+    const std::optional<std::string> image = tidemark::text_of_file(path);
+    if (!image) return cudaErrorFileNotFound;
+    return device::is_code_file(*image) ? load(module, image->c_str())
+                                        : cudaErrorInvalidKernelImage;
   });
 }
 CUresult cuModuleUnload(CUmodule module) {

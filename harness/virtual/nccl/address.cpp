@@ -9,9 +9,9 @@
 
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 
+#include "harness/virtual/device/text.h"
 #include "harness/virtual/nccl/failure.h"
 #include "harness/virtual/nccl/message.h"
 
@@ -20,8 +20,8 @@ namespace {
 
 // An abstract name is found within its network namespace alone (unix(7), network_namespaces(7)).
 std::uint64_t this_host() {
-  std::string text;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
+  std::string text = text_of_file("/proc/sys/kernel/random/boot_id").value_or("");
+  text.resize(std::min(text.find('\n'), text.size()));
   struct stat space {};
   if (stat("/proc/self/ns/net", &space) == 0)
     text += fmt::format(" {} {}", space.st_dev, space.st_ino);
