@@ -12,8 +12,8 @@
 #include "harness/cli/suggest.h"
 #include "harness/help.h"
 #include "harness/print.h"
-#include "harness/record/setting_words.h"
 #include "harness/record/units.h"
+#include "harness/virtual/device/setting_words.h"
 #include "reference/memory/placement.h"
 
 namespace tidemark {

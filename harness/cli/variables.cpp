@@ -11,8 +11,8 @@
 #include "harness/errors.h"
 #include "harness/memory/format/format.h"
 #include "harness/record/scan.h"
-#include "harness/record/setting_words.h"
 #include "harness/record/units.h"
+#include "harness/virtual/device/setting_words.h"
 
 namespace tidemark {
 namespace {
@@ -47,7 +47,7 @@ bool is_switch(Text one) {
 }
 
 bool is_bytes(Text text, bool none) {
-  return is_number(text, none ? 0 : 1, std::int64_t{1} << 60) ||
+  return is_number(text, none ? 0 : 1, kMostBytes) ||
          (none ? parse_bytes_or_zero : parse_bytes)(std::string(text));
 }
 
@@ -71,30 +71,29 @@ bool is_folder(Text text) {
 struct Rule {
   const char* name;
   bool (*holds)(Text);
-  const char* expected;
+  std::string expected;
 };
 
 constexpr std::int64_t kNumber = 999'999'999'999'999'999;
 
 const Rule kRules[] = {
-    {"TIDEMARK_CAPACITY", [](Text t) { return is_bytes(t, false); }, "bytes, as in 80GiB"},
-    {"TIDEMARK_RESERVE", [](Text t) { return is_bytes(t, true); }, "bytes, as in 1GiB, or 0"},
-    {"TIDEMARK_PLACEMENT", is_placement, "linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending"},
-    {"TIDEMARK_DEVICES",
-     [](Text t) { return is_number(t, 0, static_cast<std::int64_t>(recorder::kDevices)); },
-     "a number from 0 to 64"},
+    {"TIDEMARK_CAPACITY", [](Text t) { return is_bytes(t, false); }, "expected bytes, as in 80GiB"},
+    {"TIDEMARK_RESERVE", [](Text t) { return is_bytes(t, true); },
+     "expected bytes, as in 1GiB, or 0"},
+    {"TIDEMARK_PLACEMENT", is_placement, kPlacementExpected},
+    {"TIDEMARK_DEVICES", [](Text t) { return is_number(t, 0, kMostDevices); }, kDevicesExpected},
     {"TIDEMARK_SCHEDULE", [](Text t) { return each_is(t, is_schedule); },
-     "instant, calibrated, lagging or random; of scenarios also all, and device on a GPU"},
-    {"TIDEMARK_SEED", [](Text t) { return is_number(t, 0, kNumber); }, "a whole number"},
-    {"TIDEMARK_MODE", [](Text t) { return among(t, kModeWords); }, "math, known or shapes"},
-    {"TIDEMARK_KNOWN_LIMIT", [](Text t) { return is_bytes(t, true); }, "bytes, as in 256KiB"},
-    {"TIDEMARK_UNKNOWN", [](Text t) { return t == "refuse" || t == "nan"; }, "refuse or nan"},
-    {"TIDEMARK_RACES", is_switch, "on or off"},
-    {"TIDEMARK_TIMEOUT", [](Text t) { return is_number(t, 1, kLongestTimeout); },
-     "seconds, from 1 to 86400"},
-    {"TIDEMARK_NCCL_WAITS", [](Text t) { return t == "0" || t == "1"; }, "0 or 1"},
-    {"TIDEMARK_NCCL_ALONE", [](Text t) { return t == "0" || t == "1"; }, "0 or 1"},
-    {"TIDEMARK_PROFILES", is_folder, "a folder"},
+     "expected instant, calibrated, lagging or random; of scenarios also all, and device on a GPU"},
+    {"TIDEMARK_SEED", [](Text t) { return is_number(t, 0, kNumber); }, "expected a whole number"},
+    {"TIDEMARK_MODE", [](Text t) { return among(t, kModeWords); }, kModeExpected},
+    {"TIDEMARK_KNOWN_LIMIT", [](Text t) { return is_bytes(t, true); },
+     "expected bytes, as in 256KiB"},
+    {"TIDEMARK_UNKNOWN", [](Text t) { return among(t, kUnknownWords); }, kUnknownExpected},
+    {"TIDEMARK_RACES", is_switch, "expected on or off"},
+    {"TIDEMARK_TIMEOUT", [](Text t) { return is_number(t, 1, kLongestTimeout); }, kTimeoutExpected},
+    {"TIDEMARK_NCCL_WAITS", [](Text t) { return t == "0" || t == "1"; }, "expected 0 or 1"},
+    {"TIDEMARK_NCCL_ALONE", [](Text t) { return t == "0" || t == "1"; }, "expected 0 or 1"},
+    {"TIDEMARK_PROFILES", is_folder, "expected a folder"},
 };
 
 }  // namespace
@@ -103,7 +102,7 @@ void check_variables() {
   for (const Rule& rule : kRules) {
     const char* value = std::getenv(rule.name);
     if (value != nullptr && *value != 0 && !rule.holds(value))
-      throw UsageError(fmt::format("{}={}: expected {}", rule.name, value, rule.expected));
+      throw UsageError(fmt::format("{}={}: {}", rule.name, value, rule.expected));
   }
   for (const char* name : {"TIDEMARK_CAPACITY", "TIDEMARK_RESERVE"}) {
     const char* text = std::getenv(name);  // the device knows bytes alone

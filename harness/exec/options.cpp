@@ -19,8 +19,8 @@
 #include "harness/memory/format/format.h"
 #include "harness/print.h"
 #include "harness/record/scan.h"
-#include "harness/record/setting_words.h"
 #include "harness/record/units.h"
+#include "harness/virtual/device/setting_words.h"
 #include "reports/folder.h"
 
 namespace tidemark {

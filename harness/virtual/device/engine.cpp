@@ -11,14 +11,12 @@
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/memory.h"
 #include "harness/virtual/device/race_detector.h"
+#include "harness/virtual/device/setting_words.h"
 
 namespace tidemark::device {
 namespace {
 
 constexpr std::uintptr_t kFirstHandle = 0x10000;
-constexpr std::uint64_t kMost = ~std::uint64_t{0};
-const std::string kDevicesText = "a number from 0 to " + std::to_string(recorder::kDevices);
-constexpr const char* kSchedules[] = {"instant", "calibrated", "lagging", "random"};
 
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
@@ -29,30 +27,31 @@ const char* environment(const char* name) {
   throw std::runtime_error(std::string(name) + "=" + std::getenv(name) + ": " + expected);
 }
 
-std::uint64_t number(const char* name, std::uint64_t otherwise, std::uint64_t least,
-                     std::uint64_t most, const char* expected) {
+std::uint64_t number(const char* name, std::uint64_t otherwise, std::int64_t least,
+                     std::int64_t most, const char* expected) {
   const char* text = environment(name);
   if (!text) return otherwise;
   char* end = nullptr;
   const std::uint64_t value = std::strtoull(text, &end, 10);
-  if (*end || value < least || value > most) refuse(name, expected);
+  if (*end || value < static_cast<std::uint64_t>(least) || value > static_cast<std::uint64_t>(most))
+    refuse(name, expected);
   return value;
 }
 
-/// The place of the value among `names`.
-template <std::size_t N>
-std::size_t choice(const char* name, const char* const (&names)[N], const char* expected) {
+/// The value, which is one of `words`; `otherwise` without the variable.
+std::string_view choice(const char* name, const auto& words, const char* otherwise,
+                        const char* expected) {
   const char* text = environment(name);
-  const auto match = std::find(names, names + N, std::string_view(text ? text : names[0]));
-  if (match == names + N) refuse(name, expected);
-  return static_cast<std::size_t>(match - names);
+  const std::string_view value = text ? text : otherwise;
+  if (std::find(words.begin(), words.end(), value) == words.end()) refuse(name, expected);
+  return value;
 }
 
 // TIDEMARK_DEVICES, and CUDA_VISIBLE_DEVICES as far as it can matter: empty or -1 hides all, a list
 // of k names k devices.
 int visible_devices() {
   const auto asked =
-      static_cast<int>(number("TIDEMARK_DEVICES", 1, 0, recorder::kDevices, kDevicesText.c_str()));
+      static_cast<int>(number("TIDEMARK_DEVICES", 1, 0, kMostDevices, kDevicesExpected.c_str()));
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!list) return asked;
   if (!*list || std::strcmp(list, "-1") == 0 || std::strcmp(list, "NoDevFiles") == 0) return 0;
@@ -77,14 +76,17 @@ Engine::Engine() {
     const char* gpu = environment("TIDEMARK_GPU");
     profile = load_profile(gpu ? gpu : "h100-80g");
     if (const char* name = environment("TIDEMARK_SCHEDULE"); name && !set_schedule(name))
-      refuse("TIDEMARK_SCHEDULE", "instant, calibrated, lagging or random");
+      refuse("TIDEMARK_SCHEDULE", "expected instant, calibrated, lagging or random");
     if (const char* text = environment("TIDEMARK_SEED")) seed = std::strtoull(text, nullptr, 10);
-    capacity_override = number("TIDEMARK_CAPACITY", 0, 1, kMost, "bytes, above 0");
-    if (environment("TIDEMARK_RESERVE")) reserve = number("TIDEMARK_RESERVE", 0, 0, kMost, "bytes");
-    data = static_cast<Data>(
-        choice("TIDEMARK_MODE", {"shapes", "math", "known"}, "math, known or shapes"));
-    known_limit = number("TIDEMARK_KNOWN_LIMIT", kKnownLimit, 0, kMost, "bytes");
-    unknown_accepted = choice("TIDEMARK_UNKNOWN", {"refuse", "nan"}, "refuse or nan") == 1;
+    capacity_override = number("TIDEMARK_CAPACITY", 0, 1, kMostBytes, "expected bytes, above 0");
+    if (environment("TIDEMARK_RESERVE"))
+      reserve = number("TIDEMARK_RESERVE", 0, 0, kMostBytes, "expected bytes, or 0");
+    const std::string_view mode = choice("TIDEMARK_MODE", kModeWords, "shapes", kModeExpected);
+    data = mode == "math" ? Data::all : mode == "known" ? Data::known : Data::none;
+    known_limit =
+        number("TIDEMARK_KNOWN_LIMIT", kKnownLimit, 0, kMostBytes, "expected bytes, or 0");
+    unknown_accepted =
+        choice("TIDEMARK_UNKNOWN", kUnknownWords, "refuse", kUnknownExpected) == "nan";
     const char* placement = environment("TIDEMARK_PLACEMENT");
     devices = visible_devices();
     for (int d = 0; d < devices; ++d) {
@@ -114,13 +116,15 @@ void Engine::set_memory() {
 }
 
 bool Engine::set_schedule(std::string_view name) {
-  const auto match = std::find(std::begin(kSchedules), std::end(kSchedules), name);
-  if (match == std::end(kSchedules)) return false;
-  schedule = static_cast<Schedule>(match - std::begin(kSchedules));
+  const auto match = std::find(kScheduleWords.begin(), kScheduleWords.end(), name);
+  if (match == kScheduleWords.end()) return false;
+  schedule = static_cast<Schedule>(match - kScheduleWords.begin());
   return true;
 }
 
-const char* Engine::schedule_name() const { return kSchedules[static_cast<int>(schedule)]; }
+const char* Engine::schedule_name() const {
+  return kScheduleWords[static_cast<std::size_t>(schedule)];
+}
 
 // By the number of the draw alone (splitmix64), in whole numbers: the same on every machine.
 Ns Engine::drawn(Ns duration) {

@@ -16,6 +16,7 @@
 #include "harness/virtual/device/mapping.h"
 #include "harness/virtual/device/new_file.h"
 #include "harness/virtual/device/pool.h"
+#include "harness/virtual/device/setting_words.h"
 #include "harness/virtual/device/shared.h"
 
 namespace tidemark::device {
@@ -51,8 +52,8 @@ DeviceMemory::DeviceMemory(int device, int devices, std::string_view placement)
       placement_(make_placement(placement, {span.begin, before_modules(span)})),
       modules_(span.begin + before_modules(span), before_modules(span) > 0 ? kModuleBytes : 0) {
   if (!placement_)
-    throw std::runtime_error("TIDEMARK_PLACEMENT=" + std::string(placement) +
-                             ": expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending");
+    throw std::runtime_error("TIDEMARK_PLACEMENT=" + std::string(placement) + ": " +
+                             kPlacementExpected);
 }
 
 bool DeviceMemory::charge(std::size_t bytes) {
