@@ -6,8 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 
 #include "harness/record/json_node.h"
 #include "reports/compare/pairs.h"
@@ -32,26 +34,52 @@ std::optional<Metric> metric_of(const std::string& counter) {
   return std::nullopt;
 }
 
-/// All values of a name, by metric, in the order of the file.
-struct Gathered {
-  std::string error;
+/// The metrics of a file, each once: a file has many figures and few names.
+struct Named {
   std::vector<Metric> metrics;
-  std::map<std::string, std::size_t> places;  // of metrics, by name
+  std::map<std::string, std::uint32_t> places;
 
-  void add(Metric metric, double value) {
-    const auto [place, fresh] = places.emplace(metric.name, metrics.size());
+  std::uint32_t place_of(Metric metric) {
+    const auto [place, fresh] =
+        places.emplace(metric.name, static_cast<std::uint32_t>(metrics.size()));
     if (fresh) metrics.push_back(std::move(metric));
-    metrics[place->second].values.emplace_back(value);
+    return place->second;
   }
 };
 
-double median(std::vector<std::optional<double>> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? *values[half] : (*values[half - 1] + *values[half]) / 2;
+/// All figures of a name, in the order of the file.
+struct Gathered {
+  std::string error;
+  std::vector<BenchmarkFigure> figures;
+};
+
+/// One figure of each metric, the median, in the order in which the metrics come.
+std::vector<BenchmarkFigure> medians_of(const std::vector<BenchmarkFigure>& figures) {
+  std::vector<std::uint32_t> by_metric(figures.size()), firsts;
+  std::iota(by_metric.begin(), by_metric.end(), 0);
+  std::ranges::sort(by_metric, {}, [&](std::uint32_t i) {
+    return std::tuple(figures[i].metric, figures[i].value, i);
+  });
+  std::vector<std::pair<std::uint32_t, BenchmarkFigure>> found;  // with its first place
+  for (std::size_t begin = 0, end = 0; begin < by_metric.size(); begin = end) {
+    const std::uint32_t metric = figures[by_metric[begin]].metric;
+    std::uint32_t first = by_metric[begin];
+    for (; end < by_metric.size() && figures[by_metric[end]].metric == metric; ++end)
+      first = std::min(first, by_metric[end]);
+    const std::size_t count = end - begin, half = begin + count / 2;
+    const double upper = figures[by_metric[half]].value;
+    found.push_back(
+        {first,
+         {metric, count % 2 == 1 ? upper : (figures[by_metric[half - 1]].value + upper) / 2}});
+  }
+  std::ranges::sort(found, {}, [](const auto& one) { return one.first; });
+  std::vector<BenchmarkFigure> out;
+  out.reserve(found.size());
+  for (const auto& [place, figure] : found) out.push_back(figure);
+  return out;
 }
 
-void read_entry(const Node& node, Gathered& into) {
+void read_entry(const Node& node, Named& named, Gathered& into) {
   if (node.has("error_occurred") && node["error_occurred"].boolean()) {
     into.error = node.has("error_message") ? node["error_message"].text() : "an error";
     return;
@@ -60,9 +88,11 @@ void read_entry(const Node& node, Gathered& into) {
   if (!units().contains(unit))
     node.fail(fmt::format("time_unit is '{}', not ns, us, ms or s", unit));
   if (const double time = node["real_time"].number() * units().at(unit); time > 0)
-    into.add({.name = "time/step", .kind = Kind::time, .unit = "ns"}, time);
+    into.figures.push_back(
+        {named.place_of({.name = "time/step", .kind = Kind::time, .unit = "ns"}), time});
   node.members([&](const std::string& name, const Node& value) {
-    if (auto metric = metric_of(name)) into.add(std::move(*metric), value.number());
+    if (auto metric = metric_of(name))
+      into.figures.push_back({named.place_of(std::move(*metric)), value.number()});
   });
 }
 
@@ -98,18 +128,28 @@ Benchmarks parse_benchmarks(std::string_view text, const std::string& where) {
   out.run.profile = text_or_nothing(context, "tidemark_device");
   std::vector<std::string> order;
   std::map<std::string, Gathered> single, medians;
+  Named named;
   root["benchmarks"].each([&](const Node& node) {
     const bool aggregate = node.has("run_type") && node["run_type"].text() == "aggregate";
     if (aggregate && node["aggregate_name"].text() != "median") return;
     const std::string name = node[node.has("run_name") ? "run_name" : "name"].text();
     if (!single.contains(name) && !medians.contains(name)) order.push_back(name);
-    read_entry(node, (aggregate ? medians : single)[name]);
+    read_entry(node, named, (aggregate ? medians : single)[name]);
   });
   for (const std::string& name : order) {
     Gathered all = std::move(single.contains(name) ? single[name] : medians[name]);
     medians.erase(name), single.erase(name);  // its memory serves the next
-    for (Metric& metric : all.metrics) metric.values = {median(metric.values)};
-    out.entries.push_back({name, all.error, std::move(all.metrics)});
+    out.entries.push_back({name, all.error, medians_of(all.figures)});
+  }
+  out.metrics = std::move(named.metrics);
+  return out;
+}
+
+std::vector<Metric> Benchmarks::metrics_of(const BenchmarkEntry& entry) const {
+  std::vector<Metric> out;
+  for (const BenchmarkFigure& figure : entry.figures) {
+    out.push_back(metrics[figure.metric]);
+    out.back().values = {figure.value};
   }
   return out;
 }
@@ -128,7 +168,7 @@ Comparison compare(const Benchmarks& base, const Benchmarks& fresh, const Compar
       return;
     }
     pair_items(
-        a.metrics, b.metrics, &Metric::name,
+        base.metrics_of(a), fresh.metrics_of(b), &Metric::name,
         [&](const Metric& x, const Metric& y) {
           ++out.metrics;
           used.insert(thresholds.of(x).text);

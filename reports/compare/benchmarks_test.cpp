@@ -104,7 +104,7 @@ TEST(Benchmarks, RepetitionsAreTheirMedianAndAggregatesAloneAreRead) {
   };
   const auto time = [](std::vector<Json> rows) {
     const auto read_back = read({{"context", Json::object()}, {"benchmarks", rows}});
-    return *read_back.entries.at(0).metrics.at(0).values.at(0);
+    return read_back.entries.at(0).figures.at(0).value;
   };
   EXPECT_EQ(time({entry(5), entry(1), entry(2)}), 2000);
   EXPECT_EQ(time({entry(5), entry(1)}), 3000);

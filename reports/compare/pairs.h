@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "harness/record/record.h"
@@ -17,7 +19,10 @@ namespace tidemark {
 template <class T>
 void pair_items(const std::vector<T>& before, const std::vector<T>& after, auto key, auto both,
                 auto gone, auto come) {
-  std::multimap<std::decay_t<decltype(std::invoke(key, after.front()))>, const T*> left;
+  using Result = decltype(std::invoke(key, after.front()));
+  using Key = std::conditional_t<std::is_same_v<Result, const std::string&>, std::string_view,
+                                 std::decay_t<Result>>;  // an item's own text need not be copied
+  std::multimap<Key, const T*> left;
   for (const T& b : after) left.emplace(std::invoke(key, b), &b);
   std::set<const T*> met;
   for (const T& a : before) {
