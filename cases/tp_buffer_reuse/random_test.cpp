@@ -1,5 +1,7 @@
 #include "cases/random_test.h"
 
+#include <algorithm>
+
 namespace tidemark::testing {
 
 // Every variant that is no control has a form of requested bytes for both ends of each phase. The
@@ -13,20 +15,28 @@ RandomTrials random_trials() {
                 const bool numbers = trial.mode == Mode::math;
                 const int ranks = trial.ranks, bf16 = draw.between(0, 1);
                 const int kv_heads = ranks * draw.between(1, numbers ? 1 : 3);
-                const int heads = kv_heads * draw.pick({1, 1, 2, 4});
+                const int groups = draw.pick({1, 1, 2, 4});
                 const int head = 8 * (numbers && !bf16 ? draw.between(1, 2)
                                                        : draw.pick({1, 2, 5, 8, 9, 16, 20, 32}));
+                // Numbers cost what the weights have, layers * hidden^2, and shapes what a step
+                // calls, layers of all microbatches.
+                const int widest = std::max(1, 1024 / (kv_heads * head));
+                const int heads = kv_heads * (numbers ? std::min(groups, widest) : groups);
+                const int hidden = heads * head;
+                const int in_flight = draw.between(1, 4), accumulation = draw.pick({1, 1, 2, 3});
+                const int most = numbers ? std::min(12, (2 << 20) / (hidden * hidden))
+                                         : std::min(64, 240 / (in_flight * accumulation));
                 const int sequence = ranks * draw.between(1, numbers ? 3 : draw.pick({3, 30, 300}));
                 return Params{
-                    {"layers", numbers ? draw.spread(1, 12) : draw.spread(1, 64)},
-                    {"hidden", heads * head},
+                    {"layers", draw.spread(1, std::max(1, most))},
+                    {"hidden", hidden},
                     {"ffn", ranks * draw.between(1, numbers ? 40 : draw.pick({1, 40, 900}))},
                     {"heads", heads},
                     {"kv_heads", kv_heads},
                     {"sequence", sequence + (ranks == 1 ? 1 : 0)},
                     {"microbatch", draw.between(1, 3)},
-                    {"in_flight", draw.between(1, 4)},
-                    {"accumulation", draw.pick({1, 1, 2, 3})},
+                    {"in_flight", in_flight},
+                    {"accumulation", accumulation},
                     {"precision", bf16}};
               },
           .most_steps = 3,
