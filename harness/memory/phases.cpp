@@ -1,6 +1,7 @@
 #include "harness/memory/phases.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -20,8 +21,18 @@ Holdings higher(const Holdings& a, const Holdings& b) {
 std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::size_t device,
                                 const std::vector<AllocatorEvent>& trace, const Holdings& begin,
                                 const std::vector<Holdings>& curve) {
-  std::map<ProgramPhase::Moment, std::size_t> moments{{{}, 0}};  // events of the trace until then
-  for (TraceWalk walk(trace); walk.next();) moments.emplace(walk.moment(), walk.place() + 1);
+  constexpr std::size_t kAbsent = SIZE_MAX;
+  std::map<ProgramPhase::Moment, std::size_t> moments;  // of phases: events of the trace until then
+  for (const ProgramPhase& phase : phases)
+    if (static_cast<std::size_t>(phase.device) == device)
+      moments.emplace(phase.begin, kAbsent), moments.emplace(phase.end, kAbsent);
+  if (moments.empty()) return {};
+  const auto found = [&](const ProgramPhase::Moment& moment, std::size_t events) {
+    const auto known = moments.find(moment);
+    if (known != moments.end() && known->second == kAbsent) known->second = events;
+  };
+  found({}, 0);
+  for (TraceWalk walk(trace); walk.next();) found(walk.moment(), walk.place() + 1);
   // The highest level after `first` to after `last` events.
   const auto highest = [&](std::size_t first, std::size_t last) {
     const auto at = [&](std::size_t events) {
@@ -37,14 +48,13 @@ std::vector<PhasePeak> peaks_of(const std::vector<ProgramPhase>& phases, std::si
   std::map<std::pair<std::int64_t, std::string>, std::size_t> row_of;  // by step and name
   for (const ProgramPhase& phase : phases) {
     if (static_cast<std::size_t>(phase.device) != device) continue;
-    const auto from = moments.find(phase.begin);
-    const auto to = moments.find(phase.end);
-    if (from == moments.end() || to == moments.end() || to->second < from->second) continue;
-    const Holdings peak = highest(from->second, to->second);
+    const std::size_t from = moments.at(phase.begin), to = moments.at(phase.end);
+    if (from == kAbsent || to == kAbsent || to < from) continue;
+    const Holdings peak = highest(from, to);
     const auto [at, fresh] = row_of.try_emplace({phase.step, phase.name}, rows.size());
-    if (fresh) rows.push_back({from->second, {phase.step, phase.name, peak}});
+    if (fresh) rows.push_back({from, {phase.step, phase.name, peak}});
     Row& row = rows[at->second];
-    row.begin = std::min(row.begin, from->second);
+    row.begin = std::min(row.begin, from);
     row.peak.peak = higher(row.peak.peak, peak);
   }
   std::ranges::stable_sort(rows, {},
