@@ -94,7 +94,7 @@ std::vector<std::string> cuda_folders() {
   for (const auto& library : {fs::canonical(torch, ignored), fs::absolute(torch)}) {
     const fs::path beside = library.parent_path().parent_path().parent_path() / "nvidia";
     if (!fs::is_directory(beside, ignored)) continue;
-    for (const auto& each : fs::directory_iterator(beside, ignored))
+    for (const auto& each : entries_of(beside))
       if (const fs::path lib = each.path() / "lib"; fs::is_directory(lib, ignored))
         folders.push_back(lib.string());
     break;

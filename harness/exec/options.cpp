@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <new>
 #include <set>
 
 #include "harness/device/linked_device.h"
@@ -321,6 +322,7 @@ bool is_free(const fs::path& folder, bool in_job) {
     if (!in_job || (name != kJobFolder && !name.starts_with(std::string(".") + kJobFolder)))
       return false;
   }
+  if (error == std::errc::not_enough_memory) throw std::bad_alloc();
   return !error;
 }
 

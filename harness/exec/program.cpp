@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "harness/errors.h"
@@ -94,6 +96,7 @@ Libraries libraries_for(const fs::path& python, const fs::path& folder) {
   const std::string command = shell_word(python) + " " + shell_word(script) + " --check";
   std::string output;
   FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr && errno == ENOMEM) throw std::bad_alloc();
   if (pipe == nullptr) throw UsageError("exec: " + python.string() + " cannot be started");
   std::array<char, 512> piece{};
   while (const std::size_t size = std::fread(piece.data(), 1, piece.size(), pipe))

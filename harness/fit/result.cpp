@@ -54,8 +54,7 @@ void add_peaks(FitRun& run, const ProgramRecord& program) {
 /// Reads the marks: how many processes have stepped and how many repeat, and the figures of a step.
 void add_marks(FitRun& run, const fs::path& folder) {
   std::size_t stepped = 0, steady = 0;
-  std::error_code none;
-  for (const auto& file : fs::directory_iterator(folder, none)) {
+  for (const auto& file : entries_of(folder)) {
     const std::string ending = file.path().extension();
     if (ending == ".steady") ++steady;
     if (ending == ".steps") ++stepped;

@@ -28,8 +28,7 @@ fs::path folder() {
 
 std::string choices() {
   std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder(), error)) {
+  for (const auto& entry : entries_of(folder())) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());

@@ -1,7 +1,7 @@
-// Texts that are read word by word or line by line, and files of the kernel and of the system.
-// Where memory ends, or a command has spent what it may (harness/record/budget.h), these throw. A
-// stream of the standard library would keep that to itself, and answer as if the text ended there,
-// or as if there were no such file (ci/structure).
+// Texts that are read word by word or line by line, files of the kernel and of the system, and the
+// entries of a folder. Where memory ends, or a command has spent what it may
+// (harness/record/budget.h), these throw. A stream of the standard library would keep that to
+// itself, and answer as if the text ended there, or as if there were no such file (ci/structure).
 #pragma once
 
 #include <fcntl.h>
@@ -10,10 +10,12 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 namespace tidemark {
 
@@ -28,6 +30,14 @@ class TextOut : public std::ostringstream {
  public:
   TextOut() { exceptions(std::ios::badbit); }
 };
+
+/// None where the folder cannot be read.
+inline std::filesystem::directory_iterator entries_of(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error == std::errc::not_enough_memory) throw std::bad_alloc();
+  return entries;
+}
 
 /// The bytes of a file of any size, as those of /proc, which say 0; none where it cannot be read or
 /// is no regular file.
