@@ -31,6 +31,7 @@
 #include "harness/record/file.h"
 #include "harness/record/gzip.h"
 #include "harness/record/json.h"
+#include "harness/record/json_document.h"
 #include "harness/record/write.h"
 #include "harness/virtual/device/cubin.h"
 #include "harness/virtual/device/image.h"
@@ -142,6 +143,23 @@ void read_tests(std::string_view bytes) {
   finish_tests(folder);
 }
 
+/// Every value of a text, whatever it means.
+void read_values(const JsonValue& value) {
+  value.type_name(), value.source();
+  if (value.is_string()) value.text();
+  if (value.is_number()) value.number(), value.natural(), value.integer();
+  if (value.is_array())
+    for (std::size_t i = 0; i < value.size(); ++i) read_values(value[i]);
+  if (value.is_object())
+    for (std::size_t i = 0; i < value.size(); ++i)
+      value.find(value.key(i)), read_values(value.member(i));
+}
+
+void read_json(std::string_view bytes) {
+  if (const auto json = json_of_others(bytes, "text")) return read_values(json->root());
+  throw std::runtime_error("text: is not JSON");
+}
+
 void read_projects(std::string_view bytes) {
   project_settings(as_file(bytes, "project/pyproject.toml").parent_path());
   words_of_config(scratch() / "project/pyproject.toml");
@@ -157,6 +175,7 @@ const std::map<std::string, std::function<void(std::string_view)>>& readers() {
       {"history",
        [](std::string_view bytes) { read_history(as_file(bytes, "history.sqlite"), {}); }},
       {"job", read_jobs},
+      {"json", read_json},
       {"losses", read_losses},
       {"numbers", [](std::string_view bytes) { parse_numbers(bytes, "numbers"); }},
       {"prices",
