@@ -88,3 +88,18 @@ def test_interrupted_at_its_start():
             said = running.communicate(timeout=120)
         assert running.returncode == 128 + number, said
         assert not list(Path(place).glob("tidemark-fit-*")), said
+
+
+def test_interrupted_before_it_begins():
+    """A fit that is ended while its Python is asked for its libraries leaves no folder, and no word of that Python's."""
+    script("early.py", TRAIN)
+    place = FOLDER / "asked"
+    place.mkdir()
+    for wait in (0.04, 0.07, 0.1, 0.13):
+        with subprocess.Popen([TIDEMARK, "fit", "--fresh", "--vary", "batch=1..4", "--", "python3", "early.py", "{batch}"], cwd=FOLDER, env={**ENVIRONMENT, "TMPDIR": str(place)},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            time.sleep(wait)
+            running.send_signal(signal.SIGTERM)
+            said = running.communicate(timeout=120)
+        assert running.returncode in (-signal.SIGTERM, 128 + signal.SIGTERM), said
+        assert "Exception" not in said[1] and not list(Path(place).glob("tidemark-fit-*")), (wait, said)

@@ -88,6 +88,8 @@ def check():
 if __name__ == "__main__" and sys.argv[1:] == ["--check"]:
     sys.path.pop(0)
     try:
-        print("tidemark-check:" + json.dumps(check()))
+        print("tidemark-check:" + json.dumps(check()), flush=True)
     except KeyboardInterrupt:
         os._exit(130)
+    except BrokenPipeError:  # the command that asked was ended
+        os._exit(1)
