@@ -76,7 +76,10 @@ class Stage {
   /// x [shard_rows, hidden] -> the same shape.
   at::Tensor forward(const at::Tensor& x) {
     auto y = x;
-    for (const auto& b : blocks_) y = block(b, y);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const UnitScope unit("layers." + std::to_string(i));
+      y = block(blocks_[i], y);
+    }
     return y;
   }
   std::vector<Weight>& weights() { return weights_; }

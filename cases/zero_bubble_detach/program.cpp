@@ -45,9 +45,11 @@ class Training final : public Program {
     const CategoryScope category(MemoryKind::receive_buffers);
     const bool all = sizes_.habits.hand_over != HandOver::moved;
     const auto buffers = [&](std::map<Key, Arrival>& arrivals, int stage, bool received) {
-      for (int m = 0; received && m < sizes_.microbatches; ++m)
+      for (int m = 0; received && m < sizes_.microbatches; ++m) {
+        const UnitScope unit(unit_of(m));
         arrivals[{stage, m}].buffer =
             at::empty({sizes_.tokens, sizes_.hidden}, options.dtype(type));
+      }
     };
     for (const auto& [number, stage] : stages_) {
       const StagePlace& place = stage.place();
@@ -103,6 +105,10 @@ class Training final : public Program {
     }
   }
 
+  static std::string unit_of(int microbatch) {
+    return "microbatches." + std::to_string(microbatch);
+  }
+
   static at::Tensor take(Arrival& arrival) {
     if (arrival.local.defined()) return std::exchange(arrival.local, {});
     if (auto work = std::move(arrival.work)) work->wait();
@@ -133,14 +139,17 @@ class Training final : public Program {
       return stage.place().last ? at::Tensor() : take(arrived_gradients_.at({s, m}));
     };
     if (action.pass == Pass::forward) {
+      const UnitScope unit(unit_of(m));
       const auto x = stage.place().first
                          ? inputs_[m]
                          : take(arrived_inputs_.at({s, m})).detach().requires_grad_();
       const auto targets = stage.place().last ? targets_[m] : at::Tensor();
       return hand_on(arrived_inputs_, s + 1, m, stage.forward(m, x, targets));
     }
-    if (action.pass == Pass::input)
+    if (action.pass == Pass::input) {
+      const UnitScope unit(unit_of(m));
       return hand_on(arrived_gradients_, s - 1, m, stage.input(m, gradient()));
+    }
     const CategoryScope category(MemoryKind::gradients);
     if (action.pass == Pass::weight) return stage.weight(m);
     hand_on(arrived_gradients_, s - 1, m, stage.backward(m, gradient()));

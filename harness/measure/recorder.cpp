@@ -35,6 +35,8 @@ CategoryScope::~CategoryScope() {
   set_current_unit(unit_before_);
 }
 
+UnitScope::UnitScope(const std::string& unit) : scope_(current_category(), unit) {}
+
 struct Recorder::State {
   struct StepTimer {
     c10::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};

@@ -27,6 +27,15 @@ class CategoryScope {
   std::string unit_before_;
 };
 
+/// The unit of new allocations, whose kind is as around it.
+class UnitScope {
+ public:
+  explicit UnitScope(const std::string& unit);
+
+ private:
+  CategoryScope scope_;
+};
+
 class Recorder {
  public:
   /// `closely`: blocks, map, spans and events of the last step, too; `every_event`: the events of

@@ -26,15 +26,16 @@ export function courseIn(variant, statistic) {
 
 const sumOf = (blocks) => blocks.reduce((sum, block) => sum + block.bytes, 0);
 
-/** "layers 0 to 3" of the modules layers.0 to layers.3, which have one pattern; "layers 0, 2", "12 of units 0 to 30". */
+/** "layers 0 to 3" of the modules layers.0 to layers.3, which have one pattern; "layers 0, 2", "12 of units 0 to 30", "layer 3". */
 function unitsText(pattern, modules) {
   const [, name, within] = /^(.*?)[. ]?\*\.?(.*)$/.exec(pattern) ?? [];
   if (name === undefined) return pattern;
   const all = [...new Set(modules.map((module) => Number(/\d+/.exec(module.slice(name.length))[0])))].sort((a, b) => a - b);
   const whole = all.at(-1) - all[0] === all.length - 1;
   const numbers = all.length > 4 || (whole && all.length > 1) ? `${all[0]} to ${all.at(-1)}` : all.join(', ');
-  const plural = all.length > 1 && !name.endsWith('s') ? `${name}s` : name;
-  return [!whole && all.length > 4 && `${all.length} of`, plural, numbers, within && `(${within})`].filter(Boolean).join(' ');
+  const several = name.endsWith('s') ? name : `${name}s`;
+  const named = all.length > 1 ? several : several.replace(/(?<=ch)es$|s$/, '');
+  return [!whole && all.length > 4 && `${all.length} of`, named, numbers, within && `(${within})`].filter(Boolean).join(' ');
 }
 
 /** What stands at one peak and what at the other, by kind and module, the largest difference first: [{kind, pattern, units, before, after, by}]. */

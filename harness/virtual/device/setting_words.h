@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "harness/virtual/recorder/format.h"
+#include "harness/memory/format/format.h"
 
 namespace tidemark {
 
