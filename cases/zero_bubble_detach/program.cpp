@@ -147,7 +147,7 @@ class Training final : public Program {
       return hand_on(arrived_inputs_, s + 1, m, stage.forward(m, x, targets));
     }
     if (action.pass == Pass::input) {
-      const UnitScope unit(unit_of(m));
+      const CategoryScope category(MemoryKind::backward, unit_of(m));
       return hand_on(arrived_gradients_, s - 1, m, stage.input(m, gradient()));
     }
     const CategoryScope category(MemoryKind::gradients);

@@ -94,12 +94,14 @@ const sized = (unit, bytes) => `${unit.format(bytes)} ${unit.name}`;
 const amount = (unit, bytes) => h('data', { value: bytes, title: exactBytes(bytes) }, sized(unit, bytes));
 const hued = (kind, ...content) => h('span', { class: `hued ${toneOfKind(kind)}` }, h('i', { class: 'swatch' }), ' ', content);
 
+const nounOf = (kind) => (kind === 'backward' ? 'temporaries of the backward' : kind);
+
 /** "gathered parameters of layers 0 to 3". */
 function wasteText({ waste }) {
   const [first, second] = waste.filter(({ bytes }, i) => i === 0 || bytes > waste[0].bytes / 4);
-  const named = ({ kind, units }) => (units ? `${kind} of ${units}` : kind);
+  const named = ({ kind, units }) => (units ? `${nounOf(kind)} of ${units}` : nounOf(kind));
   if (!second) return first ? named(first) : '';
-  return first.units === second.units ? `${first.kind} and ${named(second)}` : `${named(first)}, and ${named(second)}`;
+  return first.units === second.units ? `${nounOf(first.kind)} and ${named(second)}` : `${named(first)}, and ${named(second)}`;
 }
 
 /** What is wasted, by whom: a sentence. */
