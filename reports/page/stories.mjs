@@ -94,7 +94,7 @@ async function holdStory(browser, file, trial, at, fix) {
 }
 
 /**
- * Opens the story of each variant beside its baseline, in each chosen trial of a page. Each bar and each column has the kinds of the record, in a
+ * Opens the story of each chosen variant beside its baseline, in each chosen trial of a page. Each bar and each column has the kinds of the record, in a
  * colour each, and its sum; nothing is grey; the differences sum to that of the peaks. Gives by scenario the number of columns, and of pictures
  * whose kinds at the peak are those of the record's categories.
  */
@@ -108,8 +108,7 @@ export async function holdStories(browser, file, chosen) {
     const groups = places.get(scenario);
     const group = JSON.stringify([size, ranks, mode, params]);
     if (!groups.includes(group)) groups.push(group);
-    if (!chosen(trial)) continue;
-    for (const fix of variants.slice(1).filter(({ ranks: ran }) => ran.length > 0)) {
+    for (const fix of variants.slice(1).filter((variant) => variant.ranks.length > 0 && chosen(trial, variant))) {
       const story = await holdStory(browser, file, trial, groups.indexOf(group), fix);
       const sum = (held[scenario] ??= { columns: 0, counted: 0 });
       sum.columns += story.columns;
