@@ -62,10 +62,10 @@ def test_the_other_project_is_named(beside_the_other, tmp_path):
 
 def test_another_system(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    from tidemark import launch
+    from tidemark.executable import executable
 
     with pytest.raises(tidemark.Misuse, match="runs on Linux alone, and this is darwin: use the image"):
-        launch.executable()
+        executable()
 
 
 # night: one more pytest for another plugin

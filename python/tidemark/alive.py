@@ -8,7 +8,7 @@ import os
 import subprocess
 from typing import Any
 
-from tidemark import launch
+from tidemark.executable import executable
 from tidemark.verdict import Misuse
 
 OURS = ("TIDEMARK", "LD_PRELOAD", "PYTHONPATH")
@@ -29,7 +29,7 @@ def devices() -> list[dict[str, Any]]:
     layer.tidemark_record_end(1)  # so that the record has all that is known until now,
     layer.tidemark_record_end(0)  # and goes on
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    done = subprocess.run([launch.executable(), "snapshot", "show", path, "--format", "json"], capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run([executable(), "snapshot", "show", path, "--format", "json"], capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         raise Misuse(f"tidemark: the blocks of this process cannot be read: {done.stderr.strip()}")
     return json.loads(done.stdout)["devices"]

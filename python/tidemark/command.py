@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-from tidemark import launch
+from tidemark.executable import executable
 from tidemark.verdict import Misuse
 from tidemark.version import other_distribution
 
@@ -57,10 +57,10 @@ def main() -> None:
     if warning := other_distribution():
         print(f"tidemark: {warning}", file=sys.stderr)
     try:
-        executable = launch.executable(on_path=False)
+        path = executable(on_path=False)
     except Misuse as error:
         sys.exit(f"error: {error}")
-    platform = os.path.dirname(executable)
+    platform = os.path.dirname(path)
     if os.path.exists(os.path.join(platform, "tidemark_scenarios")) and sys.argv[1:2] not in (["exec"], ["fit"], ["advise"]):
         set_places(platform)
-    os.execv(executable, ["tidemark", *sys.argv[1:]])
+    os.execv(path, ["tidemark", *sys.argv[1:]])

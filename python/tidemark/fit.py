@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from typing import Any, Mapping, Optional, Sequence, Union
 
-from tidemark import launch
+from tidemark.executable import executable
 
 COLUMNS = ("gpu", "answer", "largest", "next", "reserved", "capacity", "missing", "worst", "retries")
 
@@ -58,7 +58,7 @@ def fit(command: Sequence[Any], vary: Mapping[str, Union[str, range, Sequence[An
     """Runs `tidemark fit`. `command` is a list of words with {name} in them; `vary` maps a name to a range(...), a list, or a text as --vary has it;
     `gpu` is a name or a list; each further argument is a flag (as_rank=[0, 511], of=512, until_steady=False). Returns a Fit. Raises ValueError with the
     line of the command if the input is wrong, and RuntimeError if it failed."""
-    words = [launch.executable(), "fit"]
+    words = [executable(), "fit"]
     for name, values in vary.items():
         words += ["--vary", f"{name}={values_of(values)}"]
     words += ["--gpu", gpu if isinstance(gpu, str) else ",".join(gpu)]

@@ -6,30 +6,27 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tidemark import alive, files
 from tidemark import verdict as verdicts
-from tidemark.allocator import STATISTICS
+from tidemark.allocator import STATISTICS, Phase
 from tidemark.toml import TomlError, read
 from tidemark.verdict import Misuse, Record, Verdict
-
-if TYPE_CHECKING:
-    from tidemark.memory import Memory
 
 HEAD = "# Bytes. Written by `pytest --tidemark-update`; do not edit.\n"
 SHOWN = 12  # differences in a failure
 
 
-def taken(memory: Memory) -> Record:
-    """What a golden has of this rank: {"phases": {name: {statistic: bytes}}, "alive at the peak": {kind: bytes}}."""
+def taken(of: Sequence[Phase], test: Mapping[str, int]) -> Record:
+    """What a golden has of this rank, of its phases and of the peaks of the whole test: {"phases": {name: {statistic: bytes}}, "alive at the peak": {kind: bytes}}."""
     phases: Record = {}
-    for one in memory.allocator.phases:
+    for one in of:
         of_phase = phases.setdefault(one.name, dict.fromkeys(STATISTICS, 0))
         for name in STATISTICS:
             of_phase[name] = max(of_phase[name], one.peak[name])
-    phases["test"] = dict(memory.allocator.peak(memory.whole))
+    phases["test"] = dict(test)
     return {"phases": phases, "alive at the peak": alive.kinds()}
 
 

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from tidemark import files, pool
+from tidemark.executable import executable
 from tidemark.places import Place, place_of
 from tidemark.settings import Settings, flags_of, ranks_of
 from tidemark.verdict import Misuse, Verdict
@@ -25,24 +25,10 @@ PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 PATIENCE = 15  # seconds between asking the ranks to end and killing them
 
 # Options of pytest that choose tests, or write what one process alone may write.
-NOT_FOR_RANKREN = {"keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise", "stepwise_skip", "stepwise_reset", "xmlpath",
-                    "collectonly", "usepdb", "trace", "maxfail", "numprocesses", "maxprocesses", "dist", "distload", "tx", "px", "looponfail",
-                    "file_or_dir", "cov_source", "htmlpath", "durations", "cacheclear", "cacheshow", "version", "help", "tidemark_report", "pyargs",
-                    "reruns", "log_file", "strict", "strict_config", "strict_markers", "tidemark_update", "tidemark_fresh"}
-
-
-def executable(on_path: bool = True) -> str:
-    """The `tidemark` that is started: TIDEMARK, the wheel's own, or that of PATH. Raises Misuse where there is none."""
-    if not sys.platform.startswith("linux"):
-        raise Misuse(f"tidemark: runs on Linux alone, and this is {sys.platform}: use the image (docker run --rm -v \"$PWD:/src\" -w /src tidemark "
-                     "tidemark exec -- python train.py)")
-    own = os.path.join(HERE, "platform", "tidemark")
-    path = os.environ.get("TIDEMARK") or (own if os.path.exists(own) else shutil.which("tidemark") if on_path else None)
-    if path is None:
-        raise Misuse("tidemark: there is no `tidemark` on PATH: install the wheel, or let TIDEMARK name the executable")
-    if not os.access(path, os.X_OK) or os.path.isdir(path):
-        raise Misuse(f"tidemark: TIDEMARK={path} cannot be run: let it name the executable `tidemark`")
-    return path
+NOT_FOR_RANKS = {"keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise", "stepwise_skip", "stepwise_reset", "xmlpath",
+                 "collectonly", "usepdb", "trace", "maxfail", "numprocesses", "maxprocesses", "dist", "distload", "tx", "px", "looponfail",
+                 "file_or_dir", "cov_source", "htmlpath", "durations", "cacheclear", "cacheshow", "version", "help", "tidemark_report", "pyargs",
+                 "reruns", "log_file", "strict", "strict_config", "strict_markers", "tidemark_update", "tidemark_fresh"}
 
 
 class Said:
@@ -104,7 +90,7 @@ def no_room() -> str:
 
 def options_for_child(config: pytest.Config, basetemp: str) -> dict[str, Any]:
     """The options of this pytest that its children have too, as plain data."""
-    options = {key: value for key, value in vars(config.option).items() if key not in NOT_FOR_RANKREN and plain(value)}
+    options = {key: value for key, value in vars(config.option).items() if key not in NOT_FOR_RANKS and plain(value)}
     lax = [*(options.get("override_ini") or []), "strict=false", "strict_config=false", "strict_markers=false"]  # this pytest has checked them
     return {**options, "basetemp": basetemp, "usepdb": False, "dist": "no", "numprocesses": None, "tx": [], "maxfail": 0, "override_ini": lax}
 

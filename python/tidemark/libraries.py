@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tidemark import launch
+from tidemark.executable import executable
 from tidemark.verdict import Misuse
 
 
@@ -54,7 +54,7 @@ def can_be_loaded(library: str) -> bool:
 def platforms() -> tuple[list[str], str]:
     """(the platform's libraries for this Python's torch, what is wrong where there are none)"""
     try:
-        script = os.path.join(os.path.dirname(os.path.realpath(launch.executable())), "virtual", "python", "tidemark_wheel.py")
+        script = os.path.join(os.path.dirname(os.path.realpath(executable())), "virtual", "python", "tidemark_wheel.py")
     except Misuse as error:
         return [], str(error)
     done = subprocess.run([sys.executable, script, "--check"], stdout=subprocess.PIPE, text=True, check=False)

@@ -228,7 +228,7 @@ class Memory:
             raise Misuse("memory.matches_golden: a variant of a pair has no golden: give its figures formulas, or test it outside the pair")
         if name in self.goldens:
             raise Misuse("memory.matches_golden: was called twice" + (f" with the name {name!r}" if name else "; a second golden needs a name: memory.matches_golden('after')"))
-        self.goldens[name] = golden.taken(self)
+        self.goldens[name] = golden.taken(self.allocator.phases, self.allocator.peak(self.whole))
         if self.order.get("update"):
             return True
         return self.judge(golden.verdict(self.order, name, self.goldens[name], self.described(), self.rank))

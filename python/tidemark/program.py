@@ -11,7 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from tidemark import files, launch
+from tidemark import files
+from tidemark.executable import executable
 from tidemark.settings import FLAGS
 from tidemark.verdict import Misuse
 
@@ -81,7 +82,7 @@ def run(program: str | Sequence[str | os.PathLike[str]], *, gpu: str | None = No
     given = {"gpu": gpu, "capacity": capacity, "schedule": ",".join(schedule) if isinstance(schedule, (list, tuple)) else schedule, "mode": mode, "ranks": ranks,
              "as-rank": ",".join(map(str, as_rank)) if as_rank is not None else None, "of": of, "devices": devices, "races": "on" if races else None}
     flags = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
-    done = subprocess.run([launch.executable(), "exec", *flags, "--report", folder, "--", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run([executable(), "exec", *flags, "--report", folder, "--", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=False, cwd=cwd)
     try:
         with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:

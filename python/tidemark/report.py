@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tidemark import files, launch
+from tidemark.executable import executable
 from tidemark.settings import Settings
 from tidemark.verdict import FAIL, PASS, Misuse, Record, Verdict, verdict
 from tidemark.version import __version__
@@ -111,7 +112,7 @@ class Writer:
             return
         self.add_run({pytest.ExitCode.INTERRUPTED: "pytest was interrupted", pytest.ExitCode.INTERNAL_ERROR: "pytest itself failed"}.get(exitstatus, ""))
         try:
-            self.trials.finish(launch.executable())
+            self.trials.finish(executable())
         except (Misuse, OSError, subprocess.CalledProcessError) as error:
             message = (getattr(error, "stderr", b"") or b"").decode(errors="replace").strip() or error
             print(f"\ntidemark: the report of {self.folder} was not written, and can be by `tidemark report {shlex.quote(str(self.folder))}`: {message}")

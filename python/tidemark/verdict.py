@@ -9,13 +9,12 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tidemark.executable import executable
+from tidemark.misuse import Misuse
+
 Record = dict[str, Any]  # plain data of a process, as JSON has it
 Verdict = Record
 PASS, FAIL, SKIP = "pass", "fail", "skip"
-
-
-class Misuse(Exception):
-    """A mistake in how a test is written; its outcome is an error and never a failure."""
 
 
 def verdict(name: str, status: str | None = None, *, variant: str = "", rank: int = 0, measured: int | None = None, low: int | None = None, high: int | None = None,
@@ -39,10 +38,8 @@ def equality(name: str, measured: int | None, formula: Any, values: Mapping[str,
 
 def judged(claims: Sequence[Verdict], tidemark: Any = None) -> tuple[list[Verdict], str]:
     """(the verdicts, the text of those that failed: a paragraph each, with all the ranks on which it is the same). `tidemark`: the executable, in place of
-    launch.executable(). Raises Misuse where a formula is none."""
-    from tidemark import launch
-
-    done = subprocess.run([tidemark or launch.executable(), "judge"], input=json.dumps(list(claims)), capture_output=True, text=True, check=False)
+    executable(). Raises Misuse where a formula is none."""
+    done = subprocess.run([tidemark or executable(), "judge"], input=json.dumps(list(claims)), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Misuse(done.stderr.strip().removeprefix("error: "))
     answer = json.loads(done.stdout)
