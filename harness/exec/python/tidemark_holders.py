@@ -11,6 +11,11 @@ LEVELS, WIDEST = 12, 200  # of a search
 STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_NAME": 1, "STORE_GLOBAL": 1, "STORE_FAST_MAYBE_NULL": 1, "STORE_FAST_LOAD_FAST": 1, "STORE_FAST_STORE_FAST": 2}
 
 
+def is_a(one, kinds):
+    """As isinstance, which asks an object for its __class__ too, where a program's own code may answer, or warn, as torch.distributed.reduce_op does."""
+    return issubclass(type(one), kinds)
+
+
 def place(code, line):
     return f"{os.path.basename(code.co_filename)}:{line}"
 
@@ -30,7 +35,7 @@ def of_variables(frame, choose):
     """The choice of names and values. Python before 3.13 makes a copy of a function's variables, which must not outlive this call."""
     values = frame.f_locals
     chosen = choose(list(values.items()))
-    if isinstance(values, dict) and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
+    if is_a(values, dict) and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
         values.clear()
     return chosen
 
@@ -46,12 +51,12 @@ def attribute(holder, referent, key):
         own = object.__getattribute__(holder, "__dict__")
     except AttributeError:
         return ""
-    return key if own is referent or not isinstance(own, dict) else key_of(own, referent)
+    return key if own is referent or not is_a(own, dict) else key_of(own, referent)
 
 
 def key_of(holder, referent):
     """The key, if it is a string or a number. The text of another one may read the program's values, as a tensor's does."""
-    return next((str(name) for name, value in list(holder.items()) if value is referent and isinstance(name, (str, int))), "")
+    return next((str(name) for name, value in list(holder.items()) if value is referent and is_a(name, (str, int))), "")
 
 
 def references(objects):
@@ -101,7 +106,7 @@ class Holders:
             self.own.add(id(self.in_arrays))
             of_frames = [of_variables(frame, lambda items: [value for _, value in items]) for frame in self.frames()]
             for array in itertools.chain(gc.get_referents(*gc.get_objects()), *of_frames):
-                if isinstance(array, numpy.ndarray) and array.dtype == object:
+                if is_a(array, numpy.ndarray) and array.dtype == object:
                     self.in_arrays.update((id(one), array) for one in array.flat)
         return self.in_arrays.get(id(referent))
 
@@ -123,22 +128,22 @@ class Holders:
 
     def end_at(self, holder, referent, key):
         """The name, if the search ends here."""
-        if isinstance(holder, dict) and id(holder) in self.globals:
+        if is_a(holder, dict) and id(holder) in self.globals:
             return f"`{key}` of module {self.globals[id(holder)]}"
-        if isinstance(holder, type):
+        if is_a(holder, type):
             return f"class {holder.__qualname__}, attribute `{attribute(holder, referent, key)}`"
-        frame = holder if isinstance(holder, types.FrameType) else getattr(holder, "gi_frame", None) if isinstance(holder, types.GeneratorType) else None
+        frame = holder if is_a(holder, types.FrameType) else getattr(holder, "gi_frame", None) if is_a(holder, types.GeneratorType) else None
         if frame and (name := variables(frame).get(id(referent))):
             return variable(name, frame.f_code) + (", whose frame is kept" if frame is holder else "")
-        if isinstance(holder, self.torch.nn.Module) and (name := attribute(holder, referent, key)):
+        if is_a(holder, self.torch.nn.Module) and (name := attribute(holder, referent, key)):
             path = self.paths.get(id(holder), b"").decode()
             return f"attribute `{name}` of {f'module {path} (' if path else ''}{type(holder).__name__}{')' if path else ''}"
         return ""
 
     def through(self, holder, referent, key):
         """What a name says of an object between."""
-        name = "" if isinstance(holder, (dict, list, tuple, set)) else attribute(holder, referent, key)
-        if isinstance(holder, types.FunctionType) and not name:
+        name = "" if is_a(holder, (dict, list, tuple, set)) else attribute(holder, referent, key)
+        if is_a(holder, types.FunctionType) and not name:
             return f"closure {holder.__name__} ({place(holder.__code__, holder.__code__.co_firstlineno)})"
         return f"attribute `{name}` of {type(holder).__name__}" if name else ""
 
@@ -172,9 +177,9 @@ class Holders:
             return variable(name, code) + (", " + note if note else "")
         known = len(after)
         for holder in gc.get_referrers(referent):
-            if id(holder) in self.own or id(holder) in met or isinstance(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
+            if id(holder) in self.own or id(holder) in met or is_a(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
                 continue
-            own_key = key_of(holder, referent) if isinstance(holder, dict) else ""
+            own_key = key_of(holder, referent) if is_a(holder, dict) else ""
             own_key = key if own_key in ("_buffers", "_parameters") else own_key
             if name := self.end_at(holder, referent, own_key or key):
                 return name + (", " + note if note else "")
