@@ -21,7 +21,7 @@ from hostile_test import leb
 CORPUS = ROOT / "harness/cli/testing/corpus"
 SEED = int(os.environ.get("TIDEMARK_TEST_SEED") or os.environ.get("TIDEMARK_TEST_DRAW") or time.time_ns() % 1_000_000)
 # Commands that are not within the rule, with the most bytes that they may take for each of a file's (ci/README.md, "Bad input", says why).
-BEYOND = {("report_of_program", "report ."): 10, ("report_of_program", "report . --json"): 15, ("report_of_scenarios", "report ."): 14, ("report_of_scenarios", "compare . ."): 7,
+BEYOND = {("bare_pickle", "snapshot show a.pickle --format html --out o --force"): 4.5, ("report_of_program", "report ."): 10, ("report_of_program", "report . --json"): 15, ("report_of_scenarios", "report ."): 14, ("report_of_scenarios", "compare . ."): 7,
           ("tests", "report ."): 16, ("recording", "snapshot show a.json"): 4.5}
 TOLD = 3  # seconds of a processor after which a large file is named (harness/record/budget.cpp)
 

@@ -158,7 +158,7 @@ main()
 """
     folder, more = FOLDER / "leak", FOLDER / "more"
     # The graph of each evaluation keeps its input and output, of 1 MiB each.
-    result = python(evaluate.replace("ROWS", "256"), "--report", folder, "--capacity", "300MiB").ends(0, "grows by 2 MiB a backward since backward 1: 1 MiB in 1 block, activations")
+    result = python(evaluate.replace("ROWS", "256"), "--report", folder, "--capacity", "300MiB").ends(0, "grows by 2 MiB a backward since backward 1: 1 MiB in 1 block, inputs, main <string>:11; 1 MiB in 1 block, activations")
     page = (folder / "report.html").read_text()
     result.check("Memory grows: process" in page and "The peak is" in page and 'id="memory"' in page and "of 300 MiB of the virtual GPU" in page, "the page says it")
     result.check("are left. Beside it 898 MiB are set aside for CUDA&#39;s context." in page, "the reserve of an H100")

@@ -1,4 +1,5 @@
-"""The examples of the documents run as they stand: those with a test under pytest, the others as programs. TIDEMARK_TEST_DRAW chooses a fourth of them."""
+"""The examples of the documents run as they stand: those with a test under pytest, the others as programs. Those that a document's commands run
+(<!-- file: train.py -->) are tried with these (harness/exec/documents_test.py). TIDEMARK_TEST_DRAW chooses a fourth of them."""
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ from test_outcomes import run
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = [pytest.param(text, id=f"{path.relative_to(ROOT)}-{number}") for path in (ROOT / "README.md", ROOT / "python" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-            for number, text in enumerate(re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S))]
+            for number, text in enumerate(re.findall(r"(?<!-->\n)^```python\n(.*?)^```", path.read_text(), re.M | re.S))]
 
 
 def test_there_are_examples():
