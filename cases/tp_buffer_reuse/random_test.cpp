@@ -19,13 +19,17 @@ RandomTrials random_trials() {
                 const int head = 8 * (numbers && !bf16 ? draw.between(1, 2)
                                                        : draw.pick({1, 2, 5, 8, 9, 16, 20, 32}));
                 // Numbers cost what the weights have, layers * hidden^2, and shapes what a step
-                // calls, layers of all microbatches.
+                // calls, layers of all microbatches. Weights of shapes, with gradients and Adam 64
+                // bytes for each of that at most, take less than half of the device.
                 const int widest = std::max(1, 1024 / (kv_heads * head));
                 const int heads = kv_heads * (numbers ? std::min(groups, widest) : groups);
                 const int hidden = heads * head;
                 const int in_flight = draw.between(1, 4), accumulation = draw.pick({1, 1, 2, 3});
+                const auto held = static_cast<int>(std::min(
+                    std::int64_t{64},
+                    (std::int64_t{ranks} << 29) / (std::int64_t{hidden} * std::int64_t{hidden})));
                 const int most = numbers ? std::min(12, (2 << 20) / (hidden * hidden))
-                                         : std::min(64, 240 / (in_flight * accumulation));
+                                         : std::min({64, 240 / (in_flight * accumulation), held});
                 const int sequence = ranks * draw.between(1, numbers ? 3 : draw.pick({3, 30, 300}));
                 return Params{
                     {"layers", draw.spread(1, std::max(1, most))},
