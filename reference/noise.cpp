@@ -63,6 +63,17 @@ at::Tensor Noise::stored(const at::Tensor& parameter, const at::Tensor& moved) {
   return at::where(moved != 0, times(parameter, kEven * kSingle, 0), parameter);
 }
 
+at::Tensor Noise::total(const at::Tensor& number, double terms) {
+  if (!*this) return number;
+  return times(number, std::hypot(of_sum(terms), kOperator, kEven * precision_.parameters),
+               kTogether);
+}
+
+at::Tensor Noise::scaled(const at::Tensor& gradient) {
+  if (!*this) return gradient;
+  return times(gradient, kEven * std::max(kSingle, precision_.parameters), 0);
+}
+
 at::Tensor Noise::update(const at::Tensor& step) {
   if (!*this) return step;
   // Two moments, their quotient, and a dozen roundings in single precision on the way.

@@ -13,7 +13,7 @@ namespace tidemark::reference {
 /// Relative errors of numbers that are stored: 0 where they are stored as they are computed.
 struct Precision {
   double activations = 0;  // also their gradients, and the weights that a product reads
-  double parameters = 0;   // between steps, and Adam's moments
+  double parameters = 0;   // between steps, their summed gradients, and Adam's moments
   double reported = 0;     // of the loss alone, at most: what is rounded once it is computed
 };
 /// Half a unit in the last place of fp32 and of bf16, relative to the number.
@@ -34,6 +34,10 @@ class Noise {
   at::Tensor factor(const at::Tensor& input, double terms);
   /// A parameter after its update: elements that `moved` leaves out keep their value.
   at::Tensor stored(const at::Tensor& parameter, const at::Tensor& moved);
+  /// A number that is computed from the squares of `terms` elements of gradients.
+  at::Tensor total(const at::Tensor& number, double terms);
+  /// A gradient that is multiplied where it is stored.
+  at::Tensor scaled(const at::Tensor& gradient);
   /// Adam's step of a parameter, as it is computed from moments that are stored.
   at::Tensor update(const at::Tensor& step);
   /// The operators of a step come in the same order in every step, and each errs to its own side.

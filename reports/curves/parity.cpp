@@ -7,60 +7,90 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/record/number.h"
+#include "harness/record/one_line.h"
 
 namespace tidemark {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t kStepsNamed = 12;  // runs of steps
 
-/// Representable numbers between two floats or doubles.
-template <class Bits, class Float>
-double apart(Float a, Float b) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : kInfinite;
-  if (std::isinf(a) || std::isinf(b)) return a == b ? 0 : kInfinite;
-  return steps_between<Bits>(a, b);
-}
-
-bool same(double a, double b, bool single) {
+bool same(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  if (single) {
-    const auto x = static_cast<float>(a), y = static_cast<float>(b);
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  }
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
 bool holds(double a, double b, double ulps, const ParityRule& rule) {
-  if (same(a, b, rule.single)) return true;
+  if (same(a, b)) return true;
   if (rule.mode == ParityMode::exact) return false;
   if (!std::isfinite(a) || !std::isfinite(b)) return false;
+  if (rule.mode == ParityMode::noise) return true;
   if (rule.mode == ParityMode::ulp) return ulps <= rule.ulp;
   return std::abs(b - a) <= rule.atol + rule.rtol * std::abs(a);
 }
 
+/// Steps that all curves have as numbers, collected in ascending order.
+class Common {
+ public:
+  Common(const Curve& a, const Curve& b, const std::vector<const Curve*>& runs, Precision precision)
+      : runs_(runs), at_(runs.size()), a_(digits_of(a)), b_(digits_of(b)), precision_(precision) {
+    if (!runs.empty()) steps_.runs.resize(runs.size() + 1);
+    const std::size_t most = std::min(a.points.size(), b.points.size());
+    steps_.steps.reserve(most);
+    for (std::vector<double>* each : {&steps_.a, &steps_.b, &steps_.resolution})
+      each->reserve(most);
+  }
+
+  /// False where another run has no number at this step.
+  bool add(const Divergence& d) {
+    std::vector<double> all;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const auto& points = runs_[i]->points;
+      while (at_[i] < points.size() && points[at_[i]].step < d.step) ++at_[i];
+      if (at_[i] == points.size() || points[at_[i]].step != d.step) return false;
+      all.push_back(rounded(points[at_[i]].value, precision_));
+      if (!std::isfinite(all.back())) return false;
+    }
+    double a = d.a;
+    if (!all.empty()) {
+      for (std::size_t i = 0; i < all.size(); ++i)
+        steps_.runs[i + 1].push_back(all[i]), a += all[i];
+      steps_.runs[0].push_back(d.a);
+      a /= static_cast<double>(all.size() + 1);
+    }
+    steps_.steps.push_back(d.step);
+    steps_.a.push_back(a);
+    steps_.b.push_back(d.b);
+    steps_.resolution.push_back(
+        std::max({ulp_at(d.a, precision_), a_.step_at(d.a), b_.step_at(d.b)}));
+    return true;
+  }
+  const CommonSteps& steps() const { return steps_; }
+
+ private:
+  const std::vector<const Curve*>& runs_;
+  std::vector<std::size_t> at_;
+  Digits a_, b_;
+  Precision precision_;
+  CommonSteps steps_;
+};
+
 }  // namespace
 
 std::string ParityRule::text() const {
-  const char* kind = single ? "float32" : "float64";
-  if (mode == ParityMode::exact) return fmt::format("the same bits ({})", kind);
-  if (mode == ParityMode::ulp) return fmt::format("at most {} ULP of {}", ulp, kind);
-  return fmt::format("|b - a| <= {} + {} * |a|{}", atol, rtol, single ? " (float32)" : "");
-}
-
-double ulps_between(double a, double b, bool single) {
-  return single ? apart<std::int32_t>(static_cast<float>(a), static_cast<float>(b))
-                : apart<std::int64_t>(a, b);
+  const std::string of = precision ? fmt::format(" ({})", name_of(*precision)) : "";
+  if (mode == ParityMode::noise)
+    return fmt::format(
+        "equal but for noise; two equal trainings are told apart once in {:.0f} comparisons",
+        1 / kFalseAlarm);
+  if (mode == ParityMode::exact) return "the same bits" + of;
+  if (mode == ParityMode::ulp) return fmt::format("at most {} ULP{}", ulp, of);
+  return fmt::format("|b - a| <= {} + {} * |a|{}", atol, rtol, of);
 }
 
 Divergence compare_points(const CurvePoint& a, const CurvePoint& b, const ParityRule& rule) {
-  Divergence out{a.step, a.value, b.value, 0, 0, true};
-  if (rule.single) {
-    out.a = static_cast<double>(static_cast<float>(a.value));
-    out.b = static_cast<double>(static_cast<float>(b.value));
-  }
-  out.ulps = ulps_between(a.value, b.value, rule.single);
+  Divergence out{a.step, rounded(a.value, *rule.precision), rounded(b.value, *rule.precision), 0, 0,
+                 true};
+  out.ulps = ulps_between(out.a, out.b, *rule.precision);
   out.holds = holds(out.a, out.b, out.ulps, rule);
   const double difference = std::abs(out.b - out.a);
   out.difference = out.ulps == 0 ? 0 : std::isnan(difference) ? kInfinite : difference;
@@ -68,12 +98,31 @@ Divergence compare_points(const CurvePoint& a, const CurvePoint& b, const Parity
 }
 
 bool CurveParity::holds(const ParityRule& rule) const {
-  return diverged == 0 && (rule.common || (missing_in_a.empty() && missing_in_b.empty()));
+  if (diverged > 0 || lost) return false;
+  if (!rule.common && !(missing_in_a.empty() && missing_in_b.empty())) return false;
+  if (rule.mode != ParityMode::noise) return true;
+  return noise ? !noise->differs() : different == 0;
 }
 
-CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule, bool keep) {
+std::optional<std::int64_t> CurveParity::first_step() const {
+  std::optional<std::int64_t> out = noise ? noise->first() : bits_apart;
+  if (first && (!out || !noise || first->step < *out)) out = first->step;
+  if (lost && (!out || *lost < *out)) out = lost;
+  return out;
+}
+
+CurveParity parity(const Curve& a, const Curve& b, const ParityRule& given, bool keep,
+                   const std::vector<const Curve*>& runs) {
   CurveParity out;
   out.a = a.name, out.b = b.name;
+  std::vector<const Curve*> all = runs;
+  all.insert(all.end(), {&a, &b});
+  ParityRule rule = given;
+  if (!rule.precision) rule.precision = precision_of(all);
+  out.precision = *rule.precision;
+  const bool by_noise = rule.mode == ParityMode::noise;
+  Common common(a, b, runs, *rule.precision);
+  if (keep) out.steps.reserve(std::min(a.points.size(), b.points.size()));
   auto x = a.points.begin(), y = b.points.begin();
   while (x != a.points.end() || y != b.points.end()) {
     if (y == b.points.end() || (x != a.points.end() && x->step < y->step)) {
@@ -88,8 +137,14 @@ CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule, bool 
     if (keep) out.steps.push_back(d);
     ++out.compared;
     out.not_a_number += std::isnan(d.a) && std::isnan(d.b);
-    if (!same(d.a, d.b, rule.single)) {
+    if (std::isfinite(d.a) || std::isfinite(d.b))
+      out.lost.reset();
+    else if (!out.lost)
+      out.lost = d.step;
+    if (by_noise && std::isfinite(d.a) && std::isfinite(d.b)) out.missing_in_runs += !common.add(d);
+    if (!same(d.a, d.b)) {
       ++out.different;
+      if (!out.bits_apart) out.bits_apart = d.step;
       if (!out.furthest || d.ulps > out.furthest->ulps) out.furthest = d;
     }
     if (d.holds) continue;
@@ -97,21 +152,13 @@ CurveParity parity(const Curve& a, const Curve& b, const ParityRule& rule, bool 
     if (!out.first) out.first = d;
     if (!out.largest || d.ulps > out.largest->ulps) out.largest = d;
   }
+  if (by_noise && common.steps().steps.size() >= kJudgedSteps)
+    out.noise = judge_noise(common.steps(), keep);
   return out;
 }
 
-std::string steps_text(const std::vector<std::int64_t>& steps) {
-  std::string out;
-  std::size_t named = 0, runs = 0;
-  for (std::size_t from = 0; from < steps.size() && runs < kStepsNamed; ++runs) {
-    std::size_t to = from;
-    while (to + 1 < steps.size() && steps[to + 1] == steps[to] + 1) ++to;
-    out += fmt::format("{}{}", runs == 0 ? "" : ", ", steps[from]);
-    if (to > from) out += fmt::format("-{}", steps[to]);
-    from = named = to + 1;
-  }
-  if (named < steps.size()) out += fmt::format(" and {} more", steps.size() - named);
-  return out;
+std::string parity_title(const CurveParity& c) {
+  return one_line(c.a == c.b ? c.a : c.a + " and " + c.b);
 }
 
 std::int64_t ParityReport::compared() const {
@@ -121,15 +168,8 @@ std::int64_t ParityReport::compared() const {
 }
 
 int ParityReport::exit_code() const {
-  std::int64_t numbers = 0;
-  bool all = true;
-  for (const CurveParity& c : curves) {
-    numbers += c.compared - c.not_a_number;
-    all = all && c.holds(rule);
-  }
   if (compared() == 0) return 4;
-  if (!all) return 1;
-  return numbers == 0 ? 4 : 0;
+  return std::ranges::all_of(curves, [&](const CurveParity& c) { return c.holds(rule); }) ? 0 : 1;
 }
 
 }  // namespace tidemark

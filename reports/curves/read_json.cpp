@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "harness/record/json.h"
@@ -38,14 +39,54 @@ std::string text_of(JsonValue value) {
   return value.is_string() ? value.text() : std::string(value.source());
 }
 
+/// Members of an object, those of objects in it as "data/loss".
+void add_members(JsonValue object, const std::string& before, Record& record) {
+  for (std::size_t i = 0; i < object.size(); ++i) {
+    const JsonValue value = object.member(i);
+    std::string name = before + std::string(object.key(i));
+    if (value.is_object())
+      add_members(value, name + "/", record);
+    else if (!value.is_array())
+      record.emplace_back(std::move(name), text_of(value));
+  }
+}
+
 void add_object(JsonValue object, Points& points, const std::string& place) {
   if (!object.is_object())
     points.fail(place, fmt::format("is {}, not an object with a step", object.type_name()));
   Record record;
-  for (std::size_t i = 0; i < object.size(); ++i)
-    if (const JsonValue value = object.member(i); !value.is_array() && !value.is_object())
-      record.emplace_back(object.key(i), text_of(value));
+  add_members(object, "", record);
   points.add(record, place);
+}
+
+constexpr const char* kNumbered = "has no steps: its values are numbered";
+
+/// Lists of numbers, one of which may be that of the steps: {"loss": [3.5, 2.5], "step": [1, 2]}.
+/// False where there is none.
+bool add_lists(JsonValue object, Points& points) {
+  std::optional<JsonValue> steps;
+  std::vector<std::size_t> lists;
+  for (std::size_t i = 0; i < object.size(); ++i) {
+    const JsonValue value = object.member(i);
+    if (!value.is_array() || value.size() == 0 || value[0].is_object() || value[0].is_array())
+      continue;
+    if (names_step(object.key(i)))
+      steps = value;
+    else
+      lists.push_back(i);
+  }
+  if (!steps && !lists.empty()) points.note("steps", kNumbered);
+  for (const std::size_t i : lists) {
+    const JsonValue value = object.member(i);
+    const std::string name(object.key(i));
+    if (steps && steps->size() != value.size())
+      points.fail(fmt::format("'{}'", name), "has another length than the list of steps");
+    for (std::size_t k = 0; k < value.size(); ++k)
+      points.add({{"step", steps ? text_of((*steps)[k]) : std::to_string(k + 1)},
+                  {name, text_of(value[k])}},
+                 fmt::format("'{}', item {}", name, k));
+  }
+  return !lists.empty();
 }
 
 bool golden(JsonValue value) {
@@ -131,6 +172,8 @@ std::string with_quoted_numbers(std::string_view text) {
 void read_json_lines(std::string_view text, Points& points) {
   each_line(text, [&](std::string_view line, const std::string& place) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
+    if (unfinished(text, line) && !nlohmann::json::accept(with_quoted_numbers(line)))
+      return points.note("cut", place + " is cut short and left out");
     const Parsed parsed(line, points, place);
     add_object(parsed.root(), points, place);
   });
@@ -143,6 +186,11 @@ void read_json_value(std::string_view text, Points& points) {
   if (golden(value)) {
     for (std::size_t i = 0; i < value.size(); ++i)
       add_metric(value.key(i), value.member(i), points);
+  } else if (value.is_array() && value.size() > 0 && !value[0].is_object()) {
+    points.note("steps", kNumbered);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      points.add({{"step", std::to_string(i + 1)}, {"loss", text_of(value[i])}},
+                 fmt::format("item {}", i));
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i)
       add_object(value[i], points, fmt::format("item {}", i));
@@ -150,7 +198,7 @@ void read_json_value(std::string_view text, Points& points) {
     for (std::size_t i = 0; i < history->size(); ++i)  // lines about evaluation have no loss
       if (const JsonValue entry = (*history)[i]; entry.contains("loss"))
         add_object(entry, points, "log_history");
-  } else {
+  } else if (!value.is_object() || !add_lists(value, points)) {
     add_object(value, points, "");
   }
 }

@@ -12,22 +12,6 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-std::string trimmed(std::string_view text) {
-  const auto from = text.find_first_not_of(" \t\r");
-  if (from == std::string_view::npos) return "";
-  return std::string(text.substr(from, text.find_last_not_of(" \t\r") - from + 1));
-}
-
-Row words(std::string_view line) {
-  Row out;
-  for (std::size_t at = 0; (at = line.find_first_not_of(" \t\r", at)) != std::string_view::npos;) {
-    const auto end = std::min(line.find_first_of(" \t\r", at), line.size());
-    out.emplace_back(line.substr(at, end - at));
-    at = end;
-  }
-  return out;
-}
-
 /// One line's cells; a quoted one may hold the separator and doubled quotes.
 std::optional<Row> cells(std::string_view line, char separator) {
   Row out(1);
@@ -44,7 +28,7 @@ std::optional<Row> cells(std::string_view line, char separator) {
     }
   }
   if (quoted) return std::nullopt;
-  for (std::string& cell : out) cell = trimmed(cell);
+  for (std::string& cell : out) cell = std::string(trimmed(cell));
   return out;
 }
 
@@ -54,10 +38,11 @@ char separator_of(std::string_view line) {
   return ' ';
 }
 
-/// The names of the columns, of which `first` is the first row; empty where that is a row of
-/// numbers and no two of them.
+/// The names of the columns of a table with the row `first` at its top; empty where that row holds
+/// three numbers or more.
 Row header_of(const Row& first) {
   if (!parse_number(first.front())) return first;
+  if (first.size() == 1) return {"loss"};
   return first.size() == 2 ? Row{"step", "loss"} : Row{};
 }
 
@@ -66,12 +51,16 @@ Row header_of(const Row& first) {
 void read_table(std::string_view text, Points& points, bool commas) {
   Row header;
   char separator = ' ';
+  bool numbered = false;
+  std::int64_t number = 0;
   each_line(text, [&](std::string_view line, const std::string& place) {
-    const std::string content = trimmed(line);
+    const std::string_view content = trimmed(line);
     if (content.empty() || content.front() == '#') return;
     const bool first = header.empty();
     if (first && commas) separator = separator_of(content);
-    const auto row = separator == ' ' ? std::optional(words(content)) : cells(line, separator);
+    const auto row = separator == ' ' ? std::optional(words_of(content)) : cells(line, separator);
+    if (!first && unfinished(text, line) && (!row || row->size() != header.size()))
+      return points.note("cut", place + " is cut short and left out");
     if (!row) points.fail(place, "a quote is not closed");
     if (first) {
       header = header_of(*row);
@@ -79,9 +68,13 @@ void read_table(std::string_view text, Points& points, bool commas) {
         points.fail(place, fmt::format("has {} columns and no header says which is which: 'step "
                                        "loss', or a header with 'step'",
                                        row->size()));
-      if (std::ranges::none_of(header, names_step))
-        points.fail(place, "no column is named step, iteration or global_step");
-      if (header.size() == 1) points.fail(place, "there is no column beside the steps");
+      numbered = header.size() == 1 && !names_step(header[0]) &&
+                 (header != *row || lower(header[0]).find("loss") != std::string::npos);
+      if (numbered) points.note("steps", "has no steps: its lines are numbered");
+      if (!numbered && std::ranges::none_of(header, names_step))
+        points.fail(place, "no column is named step, iteration, global_step or epoch");
+      if (header.size() == 1 && !numbered)
+        points.fail(place, "there is no column beside the steps");
       if (header == *row) return;
     }
     if (row->size() != header.size())
@@ -89,6 +82,7 @@ void read_table(std::string_view text, Points& points, bool commas) {
                                      header.size()));
     Record record;
     for (std::size_t i = 0; i < row->size(); ++i) record.emplace_back(header[i], (*row)[i]);
+    if (numbered) record.emplace_back("step", std::to_string(++number));
     points.add(record, place, /*numbers_only=*/true);
   });
 }
