@@ -134,8 +134,7 @@ void attack(const Scenario& scenario, const Trial& trial, int rank, Count& count
 
 struct FaultCount {
   int tried = 0, killed = 0;
-  int apart =
-      0;  // the allocation is alive at no moment that is judged: doubled, it changes nothing
+  int apart = 0;  // doubled, it changes nothing: it is alive at no moment that is judged
   int equal = 0;  // dropped or freed late, it changes no figure: another moment is as high
 };
 
@@ -217,58 +216,6 @@ TEST_P(Forms, HaveSymbolsThatAreExplained) {
     for (int i = 0; i < 32; ++i) look(draw.below(trial(size, 1), scenario()), 1);
   if (!testing::whole()) return;
   for (const auto& symbol : explained) EXPECT_TRUE(used.contains(symbol)) << symbol << " is unused";
-}
-
-/// The saving of each fix against each baseline, as a record has it, whose peaks nobody has
-/// measured.
-std::vector<Verdict> savings_on_paper(const Scenario& scenario, const Trial& one) {
-  std::vector<Verdict> all;
-  for (const auto& baseline : scenario.variants) {
-    if (baseline.role != Role::baseline) continue;
-    TrialRecord record;
-    for (const auto& variant : scenario.variants) {
-      const bool left_out = scenario.leave_out && !scenario.leave_out(one, variant).empty();
-      if (left_out || (variant.role != Role::fixed && variant.name != baseline.name)) continue;
-      record.variants.push_back({.name = variant.name, .role = variant.role});
-      for (int rank = 0; rank < one.ranks; ++rank) {
-        record.variants.back().ranks.emplace_back();
-        record.variants.back().ranks.back().rank = rank;
-      }
-    }
-    std::ranges::move(step_savings(scenario, one, record), std::back_inserter(all));
-  }
-  return all;
-}
-
-// holds: reports/README.md, report.html
-TEST_P(Forms, OfSavingsAreSumsOfAmountsThatHaveKinds) {
-  int summed = 0, number = 0;
-  for (const auto& size : scenario().sizes)
-    for (const char* schedule : {"instant", "lagging"})
-      for (const int ranks : {1, 4}) {
-        Trial one = trial(size, ranks);
-        one.schedule = schedule;
-        if (!why_unfit(scenario(), one).empty()) continue;
-        if (size.slow && !testing::drawn(number++)) continue;
-        const auto symbols = symbols_of(scenario(), one, 0);
-        for (const Verdict& verdict : savings_on_paper(scenario(), one)) {
-          if (verdict.formula.empty()) continue;
-          const Formula formula{verdict.formula, verdict.values};
-          const auto terms = terms_of(formula, symbols);
-          ASSERT_TRUE(terms) << verdict.variant << ", " << testing::described(one) << ": "
-                             << verdict.formula;
-          double sum = 0;
-          for (const Term& term : *terms) {
-            EXPECT_TRUE(term.bytes != 0 && !term.symbol->kinds.empty()) << term.symbol->name;
-            sum += term.bytes;
-          }
-          EXPECT_EQ(sum, formula.evaluate()) << verdict.formula;
-          EXPECT_TRUE(*verdict.low <= sum && sum <= *verdict.high) << verdict.formula;
-          ++summed;
-        }
-      }
-  std::printf("%s: %d savings are sums\n", GetParam().c_str(), summed);
-  EXPECT_GT(summed, 0);
 }
 
 // Paper and plan are two derivations, and neither reads the other: they are compared with each
@@ -363,8 +310,7 @@ TEST_P(Forms, AccountsFailWithOneAllocationWrong) {
   if (accounts == 0) GTEST_SKIP() << "its plan has no accounts";
   std::printf(
       "%s: %d accounts; %d plans with one allocation wrong, %d killed; left out: %d equal in "
-      "value, "
-      "%d allocations alive at no judged moment\n",
+      "value, %d allocations alive at no judged moment\n",
       GetParam().c_str(), accounts, count.tried, count.killed, count.equal, count.apart);
   EXPECT_EQ(count.killed, count.tried);
   if (testing::whole()) EXPECT_GT(count.tried, count.equal) << "most faults change no figure";

@@ -23,7 +23,48 @@ std::vector<Expectation> followed(std::vector<Expectation> all) {
   return all;
 }
 
+Source on_github(const std::string& repository, const char* kind, int number,
+                 const std::string& what) {
+  return {fmt::format("{}#{}", repository, number),
+          fmt::format("https://github.com/{}/{}/{}", repository, kind, number), what};
+}
+
 }  // namespace
+
+Source issue(const std::string& repository, int number, const std::string& what) {
+  return on_github(repository, "issues", number, what);
+}
+Source pull_request(const std::string& repository, int number, const std::string& what) {
+  return on_github(repository, "pull", number, what);
+}
+Source own(const std::string& what) { return {"own", "", what}; }
+
+std::vector<Scenario> registered(std::vector<Scenario> all) {
+  const auto has = [](const auto& list, const std::string& name, auto member) {
+    return std::ranges::find(list, name, member) != list.end();
+  };
+  for (const Scenario& each : all) {
+    if (each.seen.empty())
+      throw std::logic_error(
+          "scenario " + each.name +
+          " does not say where its waste was seen: give Scenario::seen an issue, "
+          "a pull request, or own(\"whose idea it is\")");
+    for (const auto& [figure, params] : each.published) {
+      for (const std::string& variant : {figure.from, figure.to})
+        if (!has(each.variants, variant, &Variant::name))
+          throw std::logic_error("scenario " + each.name + " has a published figure of '" +
+                                 variant + "', which is no variant of it");
+      if (!has(each.seen, figure.source, &Source::name))
+        throw std::logic_error("scenario " + each.name + " has a published figure of '" +
+                               figure.source + "', which is none of its sources");
+      for (const auto& [parameter, value] : params)
+        if (!has(each.parameters, parameter, &Parameter::name))
+          throw std::logic_error("scenario " + each.name + " has a published figure with '" +
+                                 parameter + "', which is no parameter of it");
+    }
+  }
+  return all;
+}
 
 std::string unfollowed_settings() {
   using Allocators = c10::CachingAllocator::AcceleratorAllocatorConfig;

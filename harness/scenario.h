@@ -43,6 +43,11 @@ struct Size {
   bool slow = false;        // a variant takes minutes: it is not run again for curves
   /// The parameters on a number of ranks, for a size that depends on it. Null: always `params`.
   std::function<Params(int ranks)> on_ranks = {};
+  bool nightly = false;  // a further piece of the nightly suite
+  int steps = 2;         // of size seed, in a suite
+  /// A second small size of the smoke and the nightly suite: its parameters alone try some fix.
+  bool smoke = false;
+
   Params params_on(int ranks) const { return on_ranks ? on_ranks(ranks) : params; }
 };
 
@@ -139,9 +144,25 @@ struct Oracle {
   }
 };
 
+/// Where a waste was seen, by its number in a repository of GitHub ("owner/name"), and what it
+/// reports.
+Source issue(const std::string& repository, int number, const std::string& what);
+Source pull_request(const std::string& repository, int number, const std::string& what);
+/// A waste that is in no public report; `what` says whose idea it is.
+Source own(const std::string& what);
+
+/// A saving that a source publishes. Trials whose parameters have these values can stand beside it.
+struct Published {
+  PublishedFigure figure;
+  Params params;
+};
+
 struct Scenario {
   std::string name, title;
-  std::string story;  // what is retained, why that is needless, where it was seen
+  std::string story;  // what is retained, why that is needless
+  /// Where it was seen. No scenario is registered without it.
+  std::vector<Source> seen = {};
+  std::vector<Published> published = {};
   /// What keeps the wasted memory, or how long, after the word "kept": "by the communication
   /// stream".
   std::string kept = {};
@@ -176,6 +197,9 @@ struct Scenario {
   /// Requested bytes that each step of this variant adds to those that its rank holds. Optional:
   /// without it, or where it is "0", a step must end with what it began with.
   std::function<Formula(const Trial&, const Variant&, int rank)> leak = {};
+  /// Allocated bytes that the user of this variant holds from one step to the next, of kinds that
+  /// else go with their step (kGoneAfterStep). Optional: without it, or where it is "0", none.
+  std::function<Formula(const Trial&, const Variant&, int rank)> held = {};
   std::function<Oracle(const Trial&)> reference;
 };
 
@@ -238,6 +262,10 @@ std::vector<Expectation> sums_of(const Scenario& scenario, const Trial& trial,
 
 /// The values as users write and read them, with names where the parameter has them.
 Settings settings_of(const Scenario& scenario, const Params& params);
+
+/// The scenarios of a registry. Throws std::logic_error where one does not say where its waste was
+/// seen, or has a figure of a source or of a variant that it does not name.
+std::vector<Scenario> registered(std::vector<Scenario> all);
 
 /// The registry: every case adds its scenario in scenario.cpp's one exported function
 /// (cases/CMakeLists.txt makes the list).

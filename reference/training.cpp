@@ -22,21 +22,22 @@ class AdamState {
         second_(at::zeros_like(like)),
         scale_(at::zeros_like(like)) {}
 
-  void update(const at::Tensor& gradient, at::Tensor& values, Noise& noise) {
+  void update(const at::Tensor& gradient, at::Tensor& values, Noise& noise, double rate) {
     ++steps_;
     const double c1 = 1 - std::pow(adam_.beta1, steps_), c2 = 1 - std::pow(adam_.beta2, steps_);
     const double even = norm_of(gradient) / std::sqrt(static_cast<double>(gradient.numel()));
     first_ = adam_.beta1 * first_ + (1 - adam_.beta1) * gradient;
     second_ = adam_.beta2 * second_ + (1 - adam_.beta2) * gradient * gradient;
     const at::Tensor size = (second_ / c2).sqrt() + adam_.epsilon;
-    const at::Tensor step = noise.update(adam_.rate / c1 * first_ / size);
-    values -= step;
+    const at::Tensor step = noise.update(rate / c1 * first_ / size);
+    if (adam_.decay > 0) values = noise.stored(values * (1 - rate * adam_.decay), values);
+    values = values - step;
     values = noise.stored(values, step);
     // Numerator and denominator; an element below 2^-24 of the others is not known at all.
     // Gradients are taken to be off by 16 times what a value is when it is stored. A gradient that
     // has always been zero is one of nothing (a token that does not occur).
-    scale_ += at::where(second_ > 0,
-                        32 * adam_.rate * (even / size).clamp_max(0x1p24) + values.abs(), 0.0);
+    scale_ +=
+        at::where(second_ > 0, 32 * rate * (even / size).clamp_max(0x1p24) + values.abs(), 0.0);
   }
 
   /// Trained::scales.
@@ -50,6 +51,19 @@ class AdamState {
   int steps_ = 0;
   at::Tensor first_, second_, scale_;
 };
+
+/// Scales the gradients down to the norm that they may have together. Each is multiplied by the
+/// same number, whose error is that of a sum over all of them.
+void clip(const std::vector<at::Tensor*>& gradients, double norm, Noise& noise) {
+  at::Tensor squares = at::zeros({}, at::kDouble);
+  double elements = 0;
+  for (const at::Tensor* each : gradients) {
+    squares += each->square().sum();
+    elements += static_cast<double>(each->numel());
+  }
+  const at::Tensor factor = noise.total(norm / (squares.sqrt() + 1e-6), elements).clamp_max(1);
+  for (at::Tensor* each : gradients) *each = noise.scaled(*each * factor);
+}
 
 }  // namespace
 
@@ -79,11 +93,20 @@ Trained train_with_adam(std::vector<Tensor> parameters, int steps, const Adam& a
     noise.begin_pass();
     result.loss.push_back(pass(leaves, step));
     const at::NoGradGuard no_grad;
+    const auto now = static_cast<std::size_t>(step);
+    const auto is_frozen = [&](std::size_t k) { return !frozen.empty() && frozen[now][k]; };
+    std::vector<at::Tensor> gradients(p.size());
+    std::vector<at::Tensor*> trained;
     for (std::size_t k = 0; k < p.size(); ++k) {
-      const at::Tensor& gradient = leaves[k].grad();
-      if (!frozen.empty() && frozen[static_cast<std::size_t>(step)][k]) continue;
-      if (step == 0) result.gradients.push_back({p[k].name, gradient});
-      states[k].update(gradient, p[k].values, noise);
+      gradients[k] = leaves[k].grad();
+      if (!is_frozen(k)) trained.push_back(&gradients[k]);
+    }
+    if (adam.clip > 0) clip(trained, adam.clip, noise);
+    const double rate = adam.rates.empty() ? adam.rate : adam.rates.at(now);
+    for (std::size_t k = 0; k < p.size(); ++k) {
+      if (is_frozen(k)) continue;
+      if (step == 0) result.gradients.push_back({p[k].name, gradients[k]});
+      states[k].update(gradients[k], p[k].values, noise, rate);
     }
   }
   for (const AdamState& state : states) result.scales.push_back(state.scale());

@@ -23,7 +23,7 @@ Tensor initial(std::uint64_t seed, const std::string& name, std::int64_t element
 
 struct Trained {
   std::vector<double> loss;        // of every step, before its update
-  std::vector<Tensor> gradients;   // of step 0
+  std::vector<Tensor> gradients;   // of step 0, clipped
   std::vector<Tensor> parameters;  // after the last step
   /// In what parts the errors of each parameter are measured, element by element: Adam divides a
   /// gradient by its own size, so what is off by a part of the whole gradient is more than that in
@@ -33,6 +33,9 @@ struct Trained {
 
 struct Adam {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double decay = 0;                // of a parameter, in parts of the rate (AdamW)
+  double clip = 0;                 // the largest norm of all gradients together; 0: any
+  std::vector<double> rates = {};  // by step; empty: always `rate`
 };
 
 /// Flat leaves that take gradients, one for each parameter.

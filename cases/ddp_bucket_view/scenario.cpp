@@ -63,6 +63,9 @@ Scenario ddp_bucket_view_scenario() {
   s.name = "ddp_bucket_view";
   s.title = "gradients kept beside the buckets that reduce them";
   s.kept = "beside the buckets, which have them too";
+  s.seen = {pull_request("pytorch/pytorch", 44344,
+                         "gradients of DistributedDataParallel as views of its buckets "
+                         "(gradient_as_bucket_view)")};
   s.story =
       "Data parallelism copies every gradient into a flat bucket, all-reduces it there and copies "
       "it back, so that gradients take their memory twice. Views of the buckets take it once, as "

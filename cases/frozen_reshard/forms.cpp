@@ -21,6 +21,7 @@ struct Unit {
   bool frozen, adapter, needs;  // needs: its layer's input needs a gradient
   // Backward reaches it; its end is signalled before backward ends; it stays whole after it.
   bool reached, end_signalled, kept;
+  bool replicated;            // whole at rest, and never gathered
   bool unreduced, reduced;    // it has a gradient by an earlier backward of the step
   std::vector<Bytes> shards;  // bytes of its weights' padded shards
   const char *whole, *buffer, *table, *gradient, *input, *chunks, *shard;  // symbols
@@ -46,6 +47,7 @@ class Paper {
       u.reached = u.layer >= lowest && (u.needs || !u.frozen);
       u.end_signalled = u.needs && (!u.frozen || s_.sharding.frozen == FrozenReshard::input_node ||
                                     s_.sharding.hooks_frozen());
+      u.replicated = u.frozen && s_.sharding.replicates_frozen();
       u.kept = u.frozen && u.reached && s_.sharding.frozen == FrozenReshard::never;
       for (std::size_t m = 0; m + 1 < synced.size() && !u.frozen; ++m)
         u.unreduced = !synced[m][k], u.reduced = u.reduced || synced[m][k];
@@ -55,7 +57,7 @@ class Paper {
       for (const auto& [rows, columns] : u.adapter ? Weights{{r, h}, {h, r}} : Weights{{h, h}}) {
         const Bytes m = (rows + n - 1) / n, own = std::clamp<Bytes>(rows - s_.rank * m, 0, m);
         u.shards.push_back(m * columns * e);
-        paper_.tensors("rest", {m * columns * e});
+        paper_.tensors("rest", {(u.replicated ? rows : m) * columns * e});
         if (!u.frozen) paper_.tensors("rest", {own * columns * e, own * columns * e});
       }
       units_.push_back(u);
@@ -97,6 +99,13 @@ class Paper {
     return alive;
   }
 
+  /// The buffer of the unit before `k` that is sharded, if there is one.
+  Alive before(std::size_t k) const {
+    while (k-- > 0)
+      if (!units_[k].replicated) return {{units_[k].buffer, 1}};
+    return {};
+  }
+
   static FormMoment moment(const char* what, std::size_t k, const Alive& alive) {
     return {what + std::string(" of unit ") + std::to_string(k), alive.text()};
   }
@@ -111,13 +120,14 @@ class Paper {
     for (std::size_t k = 0; k < units_.size(); ++k) {
       const Unit& u = units_[k];
       Alive alive = around(u.layer, units_.size());
-      alive.add({{"x", (u.layer > 0) + u.adapter}, {u.whole, 1}});
+      alive.add({{"x", (u.layer > 0) + u.adapter}, {u.whole, !u.replicated}});
       for (std::size_t j = k + 1; j < units_.size(); ++j)
         alive.add(units_[j].whole, units_[j].kept);
       const Alive own{{u.buffer, 1}};
-      if (!u.kept)
+      if (!u.kept && !u.replicated) {
         all.push_back(moment("gathering", k, alive + buffer + own + Alive{{u.table, 1}}));
-      if (!u.kept) buffer = own;
+        buffer = own;
+      }
       if (!u.adapter) all.push_back(moment("product", k, alive + buffer + Alive{{"x", 1}}));
     }
     return all;
@@ -126,23 +136,26 @@ class Paper {
   std::vector<FormMoment> backward() const {
     std::vector<FormMoment> all;
     Alive input, late, behind;  // of the last reduce-scatter; whole units; whole until hooks run
+    Alive ahead;                // buffer of the unit that is gathered before its turn
     for (std::size_t k = units_.size(); k-- > 0;) {
       const Unit& u = units_[k];
       if (!u.reached) continue;
       const Alive base = around(u.layer, k + 1) + late + Alive{{"c", 2}};
-      const Alive ahead{{k > 0 ? units_[k - 1].buffer : u.buffer, k > 0}};
+      if (!u.replicated) ahead = before(k);
       // The gradients of its output and, by its adapter, of its input; what its layer still saves.
       const bool after_adapter = s_.adapter_rank > 0 && !u.adapter;
-      Alive at = base + input + Alive{{u.whole, 1}, {"x", 1 + (after_adapter && u.needs)}};
+      Alive at =
+          base + input + Alive{{u.whole, !u.replicated}, {"x", 1 + (after_adapter && u.needs)}};
       if (!after_adapter) at.add({{"x", !u.frozen && u.layer > 0}, {"z", u.adapter}});
-      all.push_back(moment("gathering", k, at + behind + Alive{{u.buffer, 1}, {u.table, 1}}));
+      if (!u.replicated)
+        all.push_back(moment("gathering", k, at + behind + Alive{{u.buffer, 1}, {u.table, 1}}));
       if (!u.adapter)
         all.push_back(moment("product", k, at + ahead + Alive{{"x", u.needs}, {"G", !u.frozen}}));
       for (const Alive& own : {Alive{{"x", 1}, {"z", 1}, {"g", 1}}, Alive{{"g", 2 - u.unreduced}}})
         if (u.adapter && !u.needs)  // nothing is gathered after it
           all.push_back(
               moment("product", k, base + input + ahead + own + Alive{{u.whole, 1}, {"z", 1}}));
-      if (u.frozen && !u.end_signalled) late.add(u.whole, 1);
+      if (u.frozen && !u.end_signalled) late.add(u.whole, !u.replicated);
       const bool hooks = s_.sharding.hooks_frozen() && s_.adapter_rank == 0;
       behind = {{u.whole, hooks && u.frozen && u.end_signalled}};
       if (!u.frozen && u.end_signalled) input = {{u.input, 1}};
@@ -170,9 +183,60 @@ std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int r
       trial["layout"] + trial["shared_input"] + trial["thaw_step"] == 0 &&
       trial["reshard_after_forward"] * trial["backward_prefetch"] > 0 &&
       trial["in_flight"] * (trial["microbatches"] - 1) == 0 &&
-      (!has_adapters(pattern) || 8 * std::max(trial["adapter_rank"], rows) <= trial["hidden"]);
+      (!has_adapters(pattern) || (!variants()[variant.name].sharding.replicates_frozen() &&
+                                  8 * std::max(trial["adapter_rank"], rows) <= trial["hidden"]));
   if (variant.role == Role::control || trial.steps < 2 || !formed) return {};
   return Paper(setup_of(trial, variants()[variant.name], rank), current_device_facts()).forms();
+}
+
+std::vector<Symbol> symbols() {
+  using enum MemoryKind;
+  return {
+      {"rest",
+       "what stays between steps besides the inputs: sharded parameters (`replicated`: of frozen "
+       "units whole ones), Adam's two moments of those that are trained, shared inputs, the loss, "
+       "two cuBLAS workspaces",
+       {parameters, optimizer_state, inputs, outputs, workspaces}},
+      {"x",
+       "one activation of this rank's rows of a microbatch, its gradient, its distance from the "
+       "target, or an input",
+       {activations, gradients, inputs}},
+      {"c", "loss of one microbatch, or its weight in the step's", {outputs, gradients}},
+      {"s", "gradient of one shared input", {gradients}},
+      {"U",
+       "one weight of a layer, or its flat parameter, gathered",
+       {gathered_frozen_parameters, gathered_parameters}},
+      {"B", "buffer that a layer is gathered into", {sharding_buffers}},
+      {"R",
+       "input of the reduce-scatter of a layer's gradient (layout=flat: the gradient padded, "
+       "where the ranks do not divide it)",
+       {sharding_buffers}},
+      {"t", "table of the copy out of a layer's buffer", {sharding_buffers}},
+      {"G",
+       "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
+       "parameter",
+       {gradients}},
+      {"i", "table of the copy into a layer's reduce-scatter", {sharding_buffers}},
+      {"S", "sharded gradient of one layer", {gradients}},
+      {"d",
+       "Adam's temporary: square root for this rank's rows of a layer",
+       {optimizer_temporaries}},
+      {"P",
+       "parameters of adapters, gathered: two weights each, or one flat parameter",
+       {gathered_parameters}},
+      {"F", "buffer that an adapter is gathered into", {sharding_buffers}},
+      {"E", "input of the reduce-scatter of an adapter's gradients, as R", {sharding_buffers}},
+      {"u", "table of the copy out of an adapter's buffer", {sharding_buffers}},
+      {"g", "gradient of one of an adapter's two weights, before it is sharded", {gradients}},
+      {"f",
+       "gradient of an adapter's flat parameter (layout=flat), before it is sharded",
+       {gradients}},
+      {"j", "table of the copy into an adapter's reduce-scatter", {sharding_buffers}},
+      {"V", "sharded gradient of one adapter", {gradients}},
+      {"v",
+       "Adam's temporaries: square roots for this rank's rows of adapters",
+       {optimizer_temporaries}},
+      {"z", "an adapter's inner activation, or its gradient", {activations, gradients}}};
 }
 
 }  // namespace tidemark::frozen_reshard

@@ -59,8 +59,9 @@ class Plan : reference::ShardedPlan {
     const Symbols layer{"U", "d", "B", "t", "R", "i", "S"},
         adapter{"P", "v", "F", "u", "E", "j", "V"};
     std::vector<UnitShape> all;
+    const auto& frozen = setup.steps.front().frozen;
     for (std::int64_t i = 0; i < setup.layers; ++i) {
-      all.push_back({{{h, h}}, layer});
+      all.push_back({{{h, h}}, layer, setup.sharding.replicates_frozen() && frozen[all.size()]});
       if (setup.mixed) all.back().parameters.push_back({h, h});
       if (r > 0) all.push_back({{{r, h}, {h, r}}, adapter});
     }

@@ -107,11 +107,12 @@ const Prediction& planned(const Trial& trial, const Variant& variant, int rank);
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank);
 /// The peaks of the last forward and the last backward, where kFormed says; not of controls.
 std::vector<Expectation> forms(const Trial& trial, const Variant& variant, int rank);
+std::vector<Symbol> symbols();
 inline constexpr const char* kFormed =
     "on two or more ranks with layout=per_parameter, reshard_after_forward=yes, "
     "backward_prefetch=yes, shared_input=no, thaw_step=0, no nested or mixed units and one "
     "microbatch at a time; with adapters if their rank and the rows of a microbatch are at most an "
-    "eighth of hidden";
+    "eighth of hidden, and no form of `replicated`";
 
 /// Number of frozen units still whole when the backward of the unit two before them began, or (the
 /// first two) when backward ended. Units are named "unit <index>", in the order of their forwards;

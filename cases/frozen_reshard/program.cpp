@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <string_view>
 
@@ -21,8 +23,10 @@ class LinearChain {
  public:
   LinearChain(ShardedStep& step, const Setup& setup) : step_(step), setup_(setup) {
     const auto h = setup.hidden, r = setup.adapter_rank;
+    const auto& frozen = setup.steps.front().frozen;
     const auto add = [&](const std::vector<ParameterShape>& shapes) {
-      units_.push_back(std::make_unique<ShardedUnit>(step, shapes));
+      const bool whole = setup.sharding.replicates_frozen() && frozen[units_.size()];
+      units_.push_back(std::make_unique<ShardedUnit>(step, shapes, whole));
     };
     for (std::int64_t i = 0; i < setup.layers; ++i) {
       const auto layer = "layers." + std::to_string(i);
@@ -133,9 +137,28 @@ class Training final : public Program {
     recorder_ = nullptr;
   }
 
-  std::vector<Shard> parameters() override { return shards_of(parameters_); }
+  std::vector<Shard> parameters() override {
+    std::vector<Shard> all;
+    for (auto& unit : model_.units())
+      for (auto& p : unit->parameters())
+        if (unit->replicated())
+          all.push_back(own_part(p));
+        else
+          std::ranges::copy(shards_of({&p}), std::back_inserter(all));
+    return all;
+  }
 
  private:
+  /// The part of a replicated parameter that would be this rank's if it were sharded.
+  Shard own_part(const ShardedParameter& parameter) const {
+    auto all = parameter.weights(parameter.shard())[0];
+    const auto columns = setup_.flat() ? 1 : setup_.hidden, rows = all.values.numel() / columns;
+    const auto most = (rows + setup_.ranks - 1) / setup_.ranks,
+               first = std::min(rows, setup_.rank * most);
+    return {all.name, first * columns,
+            all.values.view(-1).narrow(0, first * columns, std::min(most, rows - first) * columns)};
+  }
+
   /// Records the events that the sharded units report.
   void observe(const char* what, ShardedUnit* unit) {
     if (!recorder_) return;

@@ -10,11 +10,10 @@ RandomTrials random_trials() {
       .params =
           [](Draw& draw, const Trial& trial) {
             // Widths that no rank count divides, that blocks of the allocator round, and any
-            // other. By day numbers have 128 layers in all steps.
+            // other.
             const bool numbers = trial.mode == Mode::math;
             auto [layers, hidden] =
-                draw.square({2, 1}, {numbers && !whole() ? 128 / trial.steps : 512, 65536},
-                            std::int64_t{1} << (numbers ? 17 : 26));
+                draw.square({2, 1}, {512, 65536}, std::int64_t{1} << (numbers ? 17 : 26));
             if (!numbers && draw.between(0, 1) == 0)
               layers = draw.between(2, 7),
               hidden = draw.pick({1, 3, 48, 100, 257, 777, 1000, 1536, 2048, 3333});

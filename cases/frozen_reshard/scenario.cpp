@@ -37,6 +37,10 @@ const VariantTable<Policy>& variants() {
         "hooks that count only the gradients this backward computes; right where no microbatches "
         "in flight share an input"},
        {{.frozen = will_execute}}},
+      {{"replicated", Role::fixed,
+        "frozen units are not sharded, as under DDP: nothing is gathered that could stay whole, "
+        "and every rank keeps all of them all the time"},
+       {{.frozen = replicated}}},
       {{"will_execute_shared", Role::control,
         "the same where two microbatches in flight share an input: the second one's hooks fire in "
         "the first one's backward, before the unit's own use",
@@ -162,6 +166,9 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
            " microbatches, for which batch=" + std::to_string(trial["batch"]) + " has too few rows";
   if (variant.name == "will_execute" && several && setup.in_flight && setup.shared_input)
     return "is wrong where microbatches in flight share an input: will_execute_shared shows it";
+  if (setup.sharding.replicates_frozen() && trial["thaw_step"] > 0)
+    return "needs units that stay frozen, which thaw_step=" + std::to_string(trial["thaw_step"]) +
+           " does not leave";
   if (variant.name == "root_sync_flag" &&
       !(several && trial["no_sync"] == static_cast<std::int64_t>(NoSync::every_second)))
     return "is right unless some units are under no_sync (microbatches=2 "
@@ -197,7 +204,8 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
   const bool wastes = variant.role == Role::baseline;
   // The output of a nested adapter's layer needs a gradient even where its input does not: then its
   // unit is gathered, and nothing tells that its backward is over.
-  const bool untold = setup.nested && frozen[0] && !setup.input_gradient && !setup.shared_input;
+  const bool untold = setup.nested && frozen[0] && !setup.sharding.replicates_frozen() &&
+                      !setup.input_gradient && !setup.shared_input;
   verdicts.push_back(
       counted("order/resharded_late",
               wastes ? resharded_late(planned, frozen, setup.nested) : untold * setup.microbatches,
@@ -218,55 +226,6 @@ std::vector<Verdict> inspect(const Trial& trial, const Variant& variant, const R
   return verdicts;
 }
 
-std::vector<Symbol> symbols() {
-  using enum MemoryKind;
-  return {
-      {"rest",
-       "what stays between steps besides the inputs: sharded parameters, Adam's two moments of "
-       "those that are trained, shared inputs, the loss, two cuBLAS workspaces",
-       {parameters, optimizer_state, inputs, outputs, workspaces}},
-      {"x",
-       "one activation of this rank's rows of a microbatch, its gradient, its distance from the "
-       "target, or an input",
-       {activations, gradients, inputs}},
-      {"c", "loss of one microbatch, or its weight in the step's", {outputs, gradients}},
-      {"s", "gradient of one shared input", {gradients}},
-      {"U",
-       "one weight of a layer, or its flat parameter, gathered",
-       {gathered_frozen_parameters, gathered_parameters}},
-      {"B", "buffer that a layer is gathered into", {sharding_buffers}},
-      {"R",
-       "input of the reduce-scatter of a layer's gradient (layout=flat: the gradient padded, "
-       "where the ranks do not divide it)",
-       {sharding_buffers}},
-      {"t", "table of the copy out of a layer's buffer", {sharding_buffers}},
-      {"G",
-       "gradient of one layer's weight, before it is sharded; layout=flat: also of the flat "
-       "parameter",
-       {gradients}},
-      {"i", "table of the copy into a layer's reduce-scatter", {sharding_buffers}},
-      {"S", "sharded gradient of one layer", {gradients}},
-      {"d",
-       "Adam's temporary: square root for this rank's rows of a layer",
-       {optimizer_temporaries}},
-      {"P",
-       "parameters of adapters, gathered: two weights each, or one flat parameter",
-       {gathered_parameters}},
-      {"F", "buffer that an adapter is gathered into", {sharding_buffers}},
-      {"E", "input of the reduce-scatter of an adapter's gradients, as R", {sharding_buffers}},
-      {"u", "table of the copy out of an adapter's buffer", {sharding_buffers}},
-      {"g", "gradient of one of an adapter's two weights, before it is sharded", {gradients}},
-      {"f",
-       "gradient of an adapter's flat parameter (layout=flat), before it is sharded",
-       {gradients}},
-      {"j", "table of the copy into an adapter's reduce-scatter", {sharding_buffers}},
-      {"V", "sharded gradient of one adapter", {gradients}},
-      {"v",
-       "Adam's temporaries: square roots for this rank's rows of adapters",
-       {optimizer_temporaries}},
-      {"z", "an adapter's inner activation, or its gradient", {activations, gradients}}};
-}
-
 }  // namespace
 }  // namespace frozen_reshard
 
@@ -276,6 +235,15 @@ Scenario frozen_reshard_scenario() {
   s.name = "frozen_reshard";
   s.title = "resharding frozen parameters in backward";
   s.kept = "whole after their last use in backward";
+  s.seen = {pull_request("facebookresearch/fairscale", 1159,
+                         "a hook on the gradients of the inputs reshards frozen parameters in "
+                         "backward; two further bugs, and a test that the end of backward passes"),
+            pull_request("facebookresearch/fairscale", 1166,
+                         "the same hook counted the gradients that this backward computes"),
+            pull_request("pytorch/pytorch", 101982, "the hook in PyTorch's FSDP1"),
+            issue("pytorch/pytorch", 95805,
+                  "FSDP1 with 99 % of the parameters frozen: memory grows with every block of "
+                  "backward")};
   s.story =
       "Fully sharded units are gathered again in backward, frozen ones too where their input's "
       "gradient needs them. The hook that frees a unit is attached to its parameters' gradients, "
@@ -327,6 +295,11 @@ Scenario frozen_reshard_scenario() {
   Params shared = losses;
   shared["in_flight"] = shared["shared_input"] = 1;
   shared["input_gradient"] = 0;
+  // Parameters stay gathered from forward to backward. In backward those of frozen units can be
+  // freed too.
+  Params kept_whole = smoke;
+  kept_whole["reshard_after_forward"] = 0;
+  // The unit test of the report.
   Params seed_test{{"layers", 6}, {"hidden", 5}, {"batch", 16}, {"adapter_rank", 2}};
   // LoRA on a 7B: 26 units of 268 million parameters. A width that 2, 4 and 8 ranks divide into
   // whole MiB, so that no block keeps a remainder and every statistic has a form.
@@ -336,12 +309,16 @@ Scenario frozen_reshard_scenario() {
   Params scale = seed;
   scale["layers"] = 64;
   scale["hidden"] = 32768;
-  for (Params* own : {&smoke, &losses, &shared, &seed_test, &seed, &scale})
+  for (Params* own : {&smoke, &losses, &shared, &kept_whole, &seed_test, &seed, &scale})
     own->insert(common.begin(), common.end());
   const std::vector<Mode> both{Mode::math, Mode::shapes};
-  s.sizes = {{"smoke", smoke, both},         {"losses", losses, both},
-             {"shared", shared, both},       {"seed_test", seed_test, both},
-             {"seed", seed, {Mode::shapes}}, {"scale", scale, {Mode::shapes}, true}};
+  s.sizes = {{"smoke", smoke, both},
+             {"losses", losses, both},
+             {.name = "shared", .params = shared, .modes = both, .smoke = true},
+             {.name = "kept_whole", .params = kept_whole, .modes = both, .nightly = true},
+             {.name = "seed_test", .params = seed_test, .modes = both, .nightly = true},
+             {"seed", seed, {Mode::shapes}},
+             {"scale", scale, {Mode::shapes}, true}};
   variants().put_into(s, program);
   s.unfit = [](const Trial& trial) -> std::string {
     if (trial["thaw_step"] > 0 && trial["thaw_step"] == trial.steps - 1)

@@ -75,6 +75,12 @@ Scenario fsdp_prefetch_scenario() {
   s.name = "fsdp_prefetch";
   s.title = "explicit prefetch with asynchronous all-gathers";
   s.kept = "by the communication stream";
+  s.seen = {
+      issue("pytorch/pytorch", 147168,
+            "FSDP2 with explicit prefetch and asynchronous all-gathers: record_stream in c10d "
+            "keeps their buffers; three ways out"),
+      pull_request("pytorch/pytorch", 148590,
+                   "the way out that PyTorch took: a stash until the wait, no record_stream")};
   s.story =
       "Sharded data parallelism gathers a unit's parameters ahead of time into a flat buffer of "
       "the compute stream. Recording "
@@ -99,7 +105,8 @@ Scenario fsdp_prefetch_scenario() {
                   {"reshard_after_forward", 1}};
   };
   s.sizes = {{"smoke", size(3, 48, 0), {Mode::math, Mode::shapes}},
-             {"seed", size(4, 10240, 0), {Mode::shapes}},
+             // Four steps as the report's: what is held grows with every one.
+             {.name = "seed", .params = size(4, 10240, 0), .modes = {Mode::shapes}, .steps = 4},
              // 80 blocks of 2 x 20,480^2 parameters: 67 billion.
              {"scale", size(80, 20480, 2), {Mode::shapes}, true, [=](int ranks) {
                 Params params = size(80, 20480, 2);

@@ -21,6 +21,10 @@
 // is held beside that of the residual stream, so that the second layer can be higher than the top
 // one, by less than X. Within a layer the peak is at one of six operators, those that make more
 // than they free.
+//
+// With weights and gradients in single precision beside the parameters (H a layer), a gradient in
+// half precision is added to that one and freed at once. No P adds up, so the first microbatch's
+// top layer is the highest of each backward.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -48,7 +52,16 @@ Vocabulary amounts(const Dimensions& d, const reference::DeviceFacts& device) {
 
   Vocabulary v;
   v.tensors("rest", {4, device.workspace_bytes, device.workspace_bytes});
-  for (std::int64_t i = 0; i < 3 * d.layers; ++i) v.tensors("rest", weights);
+  if (d.clip > 0) v.tensors("rest", {4});
+  Tensors updated = weights;
+  for (Bytes& bytes : updated) bytes = bytes / d.element() * d.updated();
+  for (std::int64_t i = 0; i < d.layers; ++i)
+    for (const auto& each : {weights, updated, updated}) v.tensors("rest", each);
+  if (d.main_weights) {
+    v.tensors("H", updated);
+    v.tensors("H", updated);
+    v.tensors("T", updated);
+  }
   v.count("q", static_cast<double>(d.in_flight));
   v.count("L", static_cast<double>(d.layers));
   if (d.ranks > 1) {
@@ -180,9 +193,10 @@ class Paper {
   Paper(const Dimensions& sizes, const Policy& policy)
       : d_(sizes),
         policy_(policy),
-        rest_(!policy.recomputes() || sizes.ranks == 1 ? "rest"
-              : policy.overlaps()                      ? "rest + 2*b"
-                                                       : "rest + b"),
+        rest_(std::string(!policy.recomputes() || sizes.ranks == 1 ? "rest"
+                          : policy.overlaps()                      ? "rest + 2*b"
+                                                                   : "rest + b") +
+              (sizes.main_weights ? " + L*H" : "")),
         layer_("(" + kept(sizes, policy).text() + ")"),
         in_flight_(rest_ + " + q*(X + L*" + layer_ + ")") {}
 
@@ -204,7 +218,7 @@ class Paper {
   Moments backward(std::int64_t round) const {
     Moments all;
     for (const auto& o : backward_operators(d_, policy_)) {
-      if (round > 0) {
+      if (round > 0 || d_.main_weights) {
         all.push_back(on_top(o, "first", "q", d_.in_flight));
         continue;
       }
@@ -216,13 +230,15 @@ class Paper {
     }
     return all;
   }
-  Moments gradients() const { return {{"every gradient made", rest_ + " + L*P"}}; }
-  /// Adam's one temporary is as large as the parameters.
-  Moments optimizer() const { return {{"Adam's denominators", rest_ + " + 2*L*P"}}; }
+  Moments gradients() const { return {{"every gradient made", rest_ + gradients_}}; }
+  /// Adam's one temporary is as large as its weights.
+  Moments optimizer() const {
+    return {{"Adam's denominators", rest_ + (d_.main_weights ? " + L*T" : " + 2*L*P")}};
+  }
 
  private:
   /// Gradients that the rounds before have left.
-  std::string added(std::int64_t round) const { return round > 0 ? " + L*P" : ""; }
+  std::string added(std::int64_t round) const { return round > 0 ? gradients_ : ""; }
 
   /// Memory that `count` layers keep, if there are any.
   std::string layers(const std::string& text, std::int64_t count) const {
@@ -247,12 +263,14 @@ class Paper {
     const Alive output_gradients{{"X", o.residual ? 2 : 1}};
     return {o.name + " of the top layer, " + microbatch + " microbatch",
             rest_ + " + " + text + "*X" + layers(text + "*L - 1", left * d_.layers - 1) +
-                " + L*P + " + (output_gradients + o.layer + o.made + o.weight).text()};
+                gradients_ + " + " + (output_gradients + o.layer + o.made + o.weight).text()};
   }
 
   const Dimensions d_;
   const Policy policy_;
   const std::string rest_, layer_, in_flight_;
+  /// The gradients of all parameters, as earlier backwards have left them.
+  const std::string gradients_ = d_.main_weights ? "" : " + L*P";
 };
 
 }  // namespace
@@ -306,6 +324,13 @@ std::vector<Symbol> symbols() {
        "a GLU activation (its output, silu(gate)) or a gradient of one: one tensor",
        {activations, gradients}},
       {"P", "gradients of one layer's parameters: six tensors", {gradients}},
+      {"H",
+       "weights of one layer in single precision and their gradients (main_weights=yes): twelve "
+       "tensors",
+       {optimizer_state, gradients}},
+      {"T",
+       "Adam's temporary for one layer's weights in single precision: six tensors",
+       {optimizer_temporaries}},
       {"W_qkv", "gradient of the weight of queries, keys and values: one tensor", {gradients}},
       {"W_o", "gradient of the weight after attention: one tensor", {gradients}},
       {"W_gu", "gradient of the weight of gate and up: one tensor", {gradients}},

@@ -1,5 +1,8 @@
 // The numbers that the variants are compared with: all microbatches on one process in double
 // precision.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "cases/numbers.h"
@@ -7,6 +10,21 @@
 #include "reference/transformer.h"
 
 namespace tidemark::tp_buffer_reuse {
+namespace {
+
+reference::Adam adam(const Dimensions& d, int steps) {
+  reference::Adam adam{.clip = d.clip};
+  if (!d.cosine) return adam;
+  adam.beta2 = 0.95;
+  adam.decay = 0.01;
+  for (int step = 0; step < steps; ++step) {
+    const double turn = std::numbers::pi * std::min(1.0, (step - 2) / 198.0);
+    adam.rates.push_back(step < 2 ? 1.5e-4 * (step + 1) : 1e-5 + 1.45e-4 * (1 + std::cos(turn)));
+  }
+  return adam;
+}
+
+}  // namespace
 
 Oracle oracle(const Trial& trial) {
   const Dimensions d(trial);
@@ -19,9 +37,10 @@ Oracle oracle(const Trial& trial) {
                                       .batch = d.batch,
                                       .microbatches = d.microbatches(),
                                       .steps = trial.steps,
-                                      .seed = trial.seed};
-  const std::int64_t stored = d.bf16 ? 2 : 4;
-  return oracle_of(reference::train(run), precision_of(trial, stored, stored, d.microbatches()),
+                                      .seed = trial.seed,
+                                      .adam = adam(d, trial.steps)};
+  return oracle_of(reference::train(run),
+                   precision_of(trial, d.element(), d.updated(), d.microbatches()),
                    [&](reference::Noise noise) { return reference::train(run, std::move(noise)); });
 }
 

@@ -115,12 +115,18 @@ class Plan : reference::Replay {
         blocks_(autograd_, d, policy, device),
         parameters_(static_cast<std::size_t>(d.layers)) {
     for (auto& weights : parameters_)
-      for (const auto bytes : blocks_.parameters()) weights.push_back(autograd_.make(bytes));
+      for (const auto bytes : blocks_.parameters()) {
+        weights.push_back(autograd_.make(bytes));
+        if (!d.main_weights) continue;
+        weights.back()->consumes = true;
+        take(updated(bytes)), take(updated(bytes));
+      }
     if (d.ranks > 1 && policy.recomputes()) {
       if (policy.overlaps()) take(blocks_.whole);
       take(blocks_.whole);
     }
-    take(4);  // the loss
+    take(4);                  // the loss
+    if (d.clip > 0) take(4);  // the norm
   }
 
   reference::Predicted run(int steps) {
@@ -164,12 +170,18 @@ class Plan : reference::Replay {
 
   void optimizer(bool first) {
     Tensors roots;
+    if (d_.clip > 0)
+      for (const auto& weights : parameters_)
+        for (std::size_t k = 0; k < weights.size(); ++k) passing(d_.updated());  // a square
     for (const auto& weights : parameters_)
       for (const auto& weight : weights)
-        if (first) take(weight->bytes), take(weight->bytes);  // both moments
+        if (first) take(updated(weight->bytes)), take(updated(weight->bytes));  // both moments
     for (const auto& weights : parameters_)
-      for (const auto& weight : weights) roots.push_back(autograd_.make(weight->bytes));
+      for (const auto& weight : weights) roots.push_back(autograd_.make(updated(weight->bytes)));
   }
+
+  /// Bytes of a weight of Adam that belongs to a parameter of `bytes`.
+  std::int64_t updated(std::int64_t bytes) const { return bytes / d_.element() * d_.updated(); }
 
   const Dimensions d_;
   Autograd autograd_;

@@ -42,6 +42,9 @@ struct Dimensions {
   std::int64_t in_flight;        // microbatches
   std::int64_t rounds;           // of a step: so many microbatches forward, then backward
   bool bf16;                     // else single precision
+  bool main_weights;  // gradients and Adam's weights in single precision, parameters their copies
+  double clip;        // the largest norm of all gradients together; 0: any
+  bool cosine;        // AdamW with a rate by the step, else Adam
 
   std::int64_t microbatches() const { return rounds * in_flight; }  // of a step
   /// "" or, where there are several rounds, "/0" and so on: the end of its phases' names.
@@ -49,7 +52,9 @@ struct Dimensions {
     return rounds == 1 ? "" : "/" + std::to_string(round);
   }
   std::int64_t element() const { return bf16 ? 2 : 4; }  // bytes
-  std::int64_t head() const { return hidden / heads; }   // elements
+  /// Bytes of an element of Adam's weights, of their moments and of their summed gradients.
+  std::int64_t updated() const { return main_weights ? 4 : element(); }
+  std::int64_t head() const { return hidden / heads; }  // elements
   std::int64_t rows() const { return sequence * batch; }
   std::int64_t shard_rows() const { return rows() / ranks; }
   std::int64_t own_heads() const { return heads / ranks; }

@@ -1,5 +1,6 @@
 // The training step of one pipeline stage: in each round the forward passes of all microbatches in
 // flight and their backward passes in the same order, then Adam; the same code for every variant.
+// With main_weights every gradient is added to one in single precision as soon as it is there.
 // The loss is the mean square of the stage's output, so that its gradient is what the next stage
 // would send back.
 //
@@ -8,6 +9,11 @@
 // column linear, gate and up another.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cmath>
+#include <numbers>
 
 #include "cases/numbers.h"
 #include "cases/tp_buffer_reuse/attention.h"
@@ -32,6 +38,12 @@ struct Weight {
   at::Tensor value;  // a leaf
   std::vector<Piece> pieces;
   bool replicated = false;  // on every rank: its gradient is summed over them
+  // In single precision, if the optimizer has its own: what it updates, and the sum of gradients.
+  at::Tensor main, main_gradient;
+  std::shared_ptr<torch::autograd::Node> accumulator = {};  // adds to the sum
+
+  const at::Tensor& updated() const { return main.defined() ? main : value; }
+  const at::Tensor& gradient() const { return main.defined() ? main_gradient : value.grad(); }
 };
 
 class Stage {
@@ -96,7 +108,26 @@ class Stage {
         at::TensorOptions().dtype(dimensions_.bf16 ? at::kBFloat16 : at::kFloat).device(at::kCUDA));
     value.set_requires_grad(true);
     weights_.push_back({value, std::move(pieces)});
+    if (dimensions_.main_weights) add_main(weights_.back());
     return value;
+  }
+
+  static void add_main(Weight& weight) {
+    const auto type = at::TensorOptions().dtype(at::kFloat).device(at::kCUDA);
+    {
+      const CategoryScope category(MemoryKind::optimizer_state);
+      weight.main = at::empty(weight.value.sizes(), type);
+    }
+    const CategoryScope category(MemoryKind::gradients);
+    weight.main_gradient = at::zeros(weight.value.sizes(), type);
+    weight.accumulator = torch::autograd::impl::grad_accumulator(weight.value);
+    weight.accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+        [leaf = weight.value, sum = weight.main_gradient](const auto& outputs, const auto&) {
+          const at::NoGradGuard no_grad;
+          sum.add_(leaf.grad());
+          leaf.mutable_grad().reset();
+          return outputs;
+        }));
   }
 
   at::Tensor block(const Block& b, const at::Tensor& x) {
@@ -130,18 +161,21 @@ class Training final : public Program {
         dimensions_(trial),
         communicator_(world.size() > 1 ? std::make_unique<Communicator>(world) : nullptr),
         group_(communicator_.get(), policy.gather),
-        stage_(dimensions_, group_, policy.fused_glu) {
+        stage_(dimensions_, group_, policy.fused_glu),
+        adam_(dimensions_.cosine ? AdamOptions{.beta2 = 0.95, .decay = 0.01} : AdamOptions{}) {
     group_.warm_up(dimensions_.rows(), dimensions_.hidden,
                    dimensions_.bf16 ? at::kBFloat16 : at::kFloat);
     {
       const CategoryScope category(MemoryKind::outputs);
       loss_ = at::empty({1}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA));
+      if (dimensions_.clip > 0) norm_ = at::empty({}, loss_.options());
     }
     if (trial.mode == Mode::shapes) return;
     for (auto& weight : stage_.weights())
       for (const auto& piece : weight.pieces)
         fill(trial.seed, piece.name, piece.offset,
-             weight.value.detach().narrow(0, piece.begin, piece.rows));
+             weight.updated().detach().narrow(0, piece.begin, piece.rows));
+    round_weights();
   }
 
   void step(int index, Recorder& recorder) override {
@@ -161,23 +195,29 @@ class Training final : public Program {
       }
     }
     for (auto& weight : stage_.weights()) {
-      if (weight.replicated) all_reduce(weight.value.grad());
+      if (weight.replicated) all_reduce(weight.gradient());
     }
     all_reduce(loss_);
     recorder.loss(loss_);
-    recorder.gradients(shards(true));
 
     recorder.phase("optimizer");
+    if (dimensions_.clip > 0) clip();
+    recorder.gradients(shards(true));
     std::vector<at::Tensor> values, gradients;
     for (auto& weight : stage_.weights()) {
-      values.push_back(weight.value);
-      gradients.push_back(weight.value.grad());
+      values.push_back(weight.updated());
+      gradients.push_back(weight.gradient());
     }
+    if (dimensions_.cosine) adam_.set_rate(cosine_rate(index));
     adam_.step(values, gradients);
+    round_weights();
 
     recorder.phase("zero_grad");
     gradients.clear();
-    for (auto& weight : stage_.weights()) weight.value.mutable_grad().reset();
+    for (auto& weight : stage_.weights()) {
+      weight.value.mutable_grad().reset();
+      if (weight.main.defined()) weight.main_gradient.zero_();
+    }
     if (communicator_) recorder.collectives(communicator_->calls(), communicator_->bytes());
   }
 
@@ -196,6 +236,37 @@ class Training final : public Program {
 
   void all_reduce(const at::Tensor& tensor) {
     if (communicator_) communicator_->all_reduce(tensor, Reduction::sum, {});
+  }
+
+  /// Scales the gradients of all ranks down to the norm that they may have together. The host does
+  /// not learn it.
+  void clip() {
+    const at::NoGradGuard no_grad;
+    const CategoryScope category(MemoryKind::optimizer_temporaries);
+    norm_.zero_();
+    for (auto& weight : stage_.weights()) {
+      if (weight.replicated && group_.rank() > 0) continue;  // every rank has the same
+      const auto flat = weight.gradient().view(-1);
+      norm_.add_(at::dot(flat, flat));
+    }
+    all_reduce(norm_);
+    norm_.sqrt_().add_(1e-6).reciprocal_().mul_(dimensions_.clip).clamp_max_(1);
+    for (auto& weight : stage_.weights()) weight.gradient().mul_(norm_);
+  }
+
+  /// Linear in the first two steps, then along half a period of a cosine in 198.
+  static double cosine_rate(int step) {
+    constexpr double kHighest = 3e-4, kLowest = 1e-5;
+    if (step < 2) return kHighest * (step + 1) / 2;
+    const double part = std::min(1.0, (step - 2) / 198.0);
+    return kLowest + (kHighest - kLowest) / 2 * (1 + std::cos(std::numbers::pi * part));
+  }
+
+  /// Parameters from the optimizer's own weights, if it has any.
+  void round_weights() {
+    const at::NoGradGuard no_grad;
+    for (auto& weight : stage_.weights())
+      if (weight.main.defined()) weight.value.detach().copy_(weight.main);
   }
 
   Microbatch forward(int step, std::int64_t microbatch) {
@@ -223,7 +294,7 @@ class Training final : public Program {
   std::vector<Shard> shards(bool gradients) {
     std::vector<Shard> all;
     for (auto& weight : stage_.weights()) {
-      const auto tensor = gradients ? weight.value.grad() : weight.value.detach();
+      const auto tensor = gradients ? weight.gradient() : weight.updated().detach();
       for (const auto& piece : weight.pieces)
         all.push_back({piece.name, piece.offset, tensor.narrow(0, piece.begin, piece.rows)});
     }
@@ -236,7 +307,7 @@ class Training final : public Program {
   TensorParallel group_;
   Stage stage_;
   Adam adam_;
-  at::Tensor loss_;
+  at::Tensor loss_, norm_;
 };
 
 }  // namespace

@@ -41,7 +41,10 @@ RandomTrials random_trials() {
                     {"microbatch", draw.between(1, 3)},
                     {"in_flight", in_flight},
                     {"accumulation", accumulation},
-                    {"precision", bf16}};
+                    {"precision", bf16},
+                    {"main_weights", bf16 * draw.between(0, 1)},
+                    {"clip", draw.pick({0, 0, 1, 10, 100})},
+                    {"optimizer", draw.between(0, 1)}};
               },
           .most_steps = 3,
           .alone = {.trials = 100,
@@ -69,7 +72,10 @@ RandomTrials random_trials() {
                         {"microbatch", 2},
                         {"in_flight", 1},
                         {"accumulation", 1},
-                        {"precision", 0}},
+                        {"precision", 0},
+                        {"main_weights", 0},
+                        {"clip", 0},
+                        {"optimizer", 0}},
                        Mode::shapes,
                        8,
                        2,

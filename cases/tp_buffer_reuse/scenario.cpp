@@ -19,11 +19,14 @@ const VariantTable<Policy>& variants() {
   static const VariantTable<Policy> all{{
       {{"separate", Role::baseline,
         "a differentiable all-gather, then a product: every gathered activation is kept for the "
-        "weight gradient, and the GLU keeps both of its factors"},
+        "weight gradient, which reads it, and the GLU keeps both of its factors. The output of a "
+        "reduce-scatter is kept by nothing, under any policy: it is freed once it is added to the "
+        "residual stream"},
        {separate, false}},
       {{"recompute", Role::fixed,
         "all-gather and product are one Function that gathers into a persistent buffer, keeps the "
-        "shard and gathers again in backward"},
+        "shard and gathers again in backward. Slower on our clock, which counts kernels and "
+        "collectives: these are one all-gather more for each column linear, and none less"},
        {recomputed, false}},
       {{"fused_glu", Role::fixed,
         "gathered activations are kept as in the baseline; the GLU alone is one Function that "
@@ -78,7 +81,10 @@ Dimensions::Dimensions(const Trial& trial)
       batch(trial["microbatch"]),
       in_flight(trial["in_flight"]),
       rounds(trial["accumulation"]),
-      bf16(trial["precision"] == 1) {}
+      bf16(trial["precision"] == 1),
+      main_weights(trial["main_weights"] == 1),
+      clip(static_cast<double>(trial["clip"]) / 100),
+      cosine(trial["optimizer"] == 1) {}
 
 namespace {
 
@@ -113,6 +119,9 @@ std::string unfit(const Trial& trial) {
              std::to_string(trial.ranks) + " ranks; set a multiple";
     }
   }
+  if (trial["main_weights"] == 1 && trial["precision"] == 0)
+    return "precision=fp32 main_weights=yes: the parameters are in single precision already; set "
+           "precision=bf16 or main_weights=no";
   if (const auto rows = Dimensions(trial).shard_rows(); rows > 65536) {
     return "a rank gets " + std::to_string(rows) +
            " rows, of at most 65536; set a smaller sequence or microbatch";
@@ -123,10 +132,11 @@ std::string unfit(const Trial& trial) {
 Params size(std::int64_t layers, std::int64_t hidden, std::int64_t ffn, std::int64_t heads,
             std::int64_t kv_heads, std::int64_t sequence, std::int64_t in_flight,
             std::int64_t precision) {
-  return {{"layers", layers},      {"hidden", hidden},       {"ffn", ffn},
-          {"heads", heads},        {"kv_heads", kv_heads},   {"sequence", sequence},
-          {"microbatch", 1},       {"in_flight", in_flight}, {"accumulation", 1},
-          {"precision", precision}};
+  return {{"layers", layers},       {"hidden", hidden},       {"ffn", ffn},
+          {"heads", heads},         {"kv_heads", kv_heads},   {"sequence", sequence},
+          {"microbatch", 1},        {"in_flight", in_flight}, {"accumulation", 1},
+          {"precision", precision}, {"main_weights", 0},      {"clip", 0},
+          {"optimizer", 0}};
 }
 
 }  // namespace
@@ -138,6 +148,11 @@ Scenario tp_buffer_reuse_scenario() {
   s.name = "tp_buffer_reuse";
   s.title = "tensor-parallel all-gather buffers";
   s.kept = "by autograd until their backward";
+  s.seen = {pull_request("huggingface/nanotron", 203,
+                         "gathered activations that autograd keeps, and a GLU of two tensors: one "
+                         "buffer for all (wrong at first: the loss differed), then one Function"),
+            pull_request("huggingface/nanotron", 208,
+                         "the same with asynchronous communication, and figures of Llama-8B")};
   s.story =
       "A tensor-parallel column linear gathers its input along the sequence. If the gather is an "
       "operation of its own, autograd keeps the gathered activation, as large as on one GPU, for "
@@ -158,12 +173,41 @@ Scenario tp_buffer_reuse_scenario() {
        "rounds of a step: forwards of the microbatches in flight, then their backwards, whose "
        "gradients are added to those of the rounds before",
        1, 64},
-      choice("precision", "of parameters and activations", {"fp32", "bf16"})};
+      choice("precision", "of parameters and activations", {"fp32", "bf16"}),
+      on_off("main_weights",
+             "yes: gradients are added up in single precision, and Adam updates weights in single "
+             "precision; the parameters are rounded copies of these weights"),
+      {"clip",
+       "largest norm of all gradients of all ranks together, in hundredths; larger ones are "
+       "scaled down to it, and 0 leaves them as they are",
+       0, 1000000},
+      choice("optimizer",
+             "adam: with a rate of 1e-3; adamw_cosine: beta2 of 0.95, decay of 0.01, and a rate "
+             "that rises to 3e-4 in two steps and falls to 1e-5 along a cosine in 198 more",
+             {"adam", "adamw_cosine"})};
+  // The document's comparison of losses over a hundred steps: 64 sequences of 512 tokens a
+  // microbatch, two rounds a step, gradients added up in single precision, clipped, a cosine.
+  Params tiny_llama = size(12, 768, 3072, 16, 16, 512, 1, 1);
+  tiny_llama["microbatch"] = 64;
+  tiny_llama["accumulation"] = 2;
+  tiny_llama["main_weights"] = tiny_llama["optimizer"] = 1;
+  tiny_llama["clip"] = 100;
+  // The same twelve times narrower and with 16 tokens, so that a CPU has the losses in a night.
+  Params losses = tiny_llama;
+  losses["hidden"] = 64;
+  losses["ffn"] = 256;
+  losses["heads"] = losses["kv_heads"] = 8;
+  losses["sequence"] = 16;
+  losses["microbatch"] = 1;
+  Params llama70b = size(20, 8192, 28672, 64, 8, 8192, 4, 1);
+  llama70b["main_weights"] = 1;
   s.sizes = {{"smoke", size(2, 64, 96, 8, 8, 32, 2, 0), {Mode::math, Mode::shapes}},
-             // A quarter of the operators: for losses over a hundred steps.
-             {"losses", size(1, 64, 96, 8, 8, 32, 1, 0), {Mode::math, Mode::shapes}},
+             {"losses", losses, {Mode::math, Mode::shapes}},
+             {.name = "tiny_llama", .params = tiny_llama, .modes = {Mode::shapes}, .nightly = true},
              // Llama-70B on 8 ranks, the first of 4 pipeline stages.
              {"seed", size(20, 8192, 28672, 64, 8, 8192, 4, 1), {Mode::shapes}},
+             // The same with weights and gradients in single precision, as that training had them.
+             {"llama70b", llama70b, {Mode::shapes}},
              {"llama8b", size(32, 4096, 14336, 32, 8, 4096, 1, 1), {Mode::shapes}},
              // Llama-405B, the first of 16 pipeline stages, 16 microbatches in flight.
              {"scale",

@@ -4,10 +4,12 @@
 //   I   and n*g, the gradients for the weight pass; without a_n if the input pass releases it
 //   W   its output and loss; and whatever they, or hooks, still lead to: n*a_n, log-probabilities,
 //   n*g
-// and the peak is the highest of a few moments of a pass beyond what is held then: the sum after
-// the last block or the loss (F); the softmax, or an operator of the lowest block's backward, when
-// the g of all others is there (I); the gradient of a weight (W). kFormed says of which trials that
-// holds; the accounts of the replay have all of them.
+// If the user keeps the losses, each microbatch of the step before also has what its loss leads to:
+// n*a_n, log-probabilities, and two numbers, or one number alone if it is detached. The peak is the
+// highest of a few moments of a pass beyond what is held then: the sum after the last block or the
+// loss (F); the softmax, or an operator of the lowest block's backward, when the g of all others is
+// there (I); the gradient of a weight (W). kFormed says of which trials that holds; the accounts of
+// the replay have all of them.
 #include <map>
 #include <set>
 
@@ -48,7 +50,11 @@ class Rank {
     }
     alive_ = {{"rest", 1}, {"workspace", 2}};
     const auto earlier = p_.never_collects ? (trial.steps - 1) * z_.microbatches : 0;
-    for (const StagePlace& stage : stages) alive_.add(led_to(stage) + taken(stage), earlier);
+    for (const StagePlace& stage : stages) {
+      alive_.add(led_to(stage) + taken(stage), earlier);
+      if (stage.last && z_.losses_kept && !p_.clears_losses)
+        alive_.add(led_to_by_loss(stage), z_.microbatches);
+    }
     std::set<int> with_gradients;
     for (const Action& action : schedule.order[static_cast<std::size_t>(rank)]) {
       const StagePlace stage = place_of(z_, schedule, action.stage);
@@ -85,6 +91,11 @@ class Rank {
   Alive led_to(const StagePlace& s) const {
     const bool root = s.last ? !p_.detach_last || !p_.detach_loss : !p_.detach_outputs;
     return {{"a_n", p_.clean_hooks && (!root || p_.roots_as_edges) ? 0 : s.blocks()}};
+  }
+  /// What a loss of the step before leads to. A cycle that is never collected has a_n itself.
+  Alive led_to_by_loss(const StagePlace& s) const {
+    if (p_.detach_loss || p_.roots_as_edges) return {{"loss", 1}};
+    return {{"a_n", p_.never_collects ? 0 : s.blocks()}, {"wide", 1}, {"loss", 2}};
   }
   /// Gradients taken down for the weight pass, but for those in a receive buffer.
   Alive taken(const StagePlace& s) const {

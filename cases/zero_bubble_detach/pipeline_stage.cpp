@@ -108,10 +108,16 @@ std::vector<at::Tensor> PipelineStage::without_graph(const std::map<int, at::Ten
   return all;
 }
 
+void PipelineStage::return_losses() {
+  if (losses_.empty()) return;  // not the last stage, or returned already
+  losses_of_user_ = std::exchange(losses_, {});
+  if (!sizes_.losses_kept || policy_.clears_losses) losses_of_user_.clear();
+}
+
 void PipelineStage::end_step() {
   input_gradients_.clear();
   if (!policy_.outputs_stay) begin_step();
-  losses_.clear();
+  return_losses();
   if (!policy_.never_collects) collect_groups();
 }
 

@@ -3,7 +3,8 @@
 //
 // As in torch/distributed/pipelining/stage.py: every microbatch's output is kept until the step
 // ends, to be merged and returned; the roots of the backward until its last pass. Each of them
-// holds its graph, and with it what the passes have not released.
+// holds its graph, and with it what the passes have not released. The losses are returned too: a
+// user who keeps them holds them across the next step, which returns the next ones when it ends.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -39,13 +40,13 @@ class PipelineStage {
   void begin_step() { outputs_.clear(), returned_.clear(); }
   /// Mean over the microbatches; the last stage only, before the step ends.
   at::Tensor mean_loss() const { return at::stack(without_graph(losses_)).mean(); }
-  /// Makes one tensor of all outputs, when it has dropped the losses; the last stage only.
+  /// Makes one tensor of all outputs, when it has returned the losses; the last stage only.
   void merge_outputs() {
-    losses_.clear();
+    return_losses();
     at::cat(without_graph(outputs_));
   }
-  /// Outputs, losses and gradients of inputs go; where hooks were not cleaned their cycles are
-  /// collected, as a garbage collector would sooner or later.
+  /// Outputs and gradients of inputs go, and losses to the user; where hooks were not cleaned their
+  /// cycles are collected, as a garbage collector would sooner or later.
   void end_step();
   const StagePlace& place() const { return place_; }
 
@@ -62,6 +63,9 @@ class PipelineStage {
   /// The gradient of a microbatch's input, which may stay; `whole`: of a whole backward.
   at::Tensor kept(int microbatch, at::Tensor gradient, bool whole);
   void detach(int microbatch);
+  /// Puts the losses of this step into the user's list, in place of the losses of the step before.
+  /// The user keeps or clears the list.
+  void return_losses();
   void collect_groups();
 
   const Sizes sizes_;
@@ -71,6 +75,7 @@ class PipelineStage {
   std::vector<std::int64_t> tasks_;  // by parameter: its block, where its groups share a run
   std::map<int, UnderWay> under_way_;
   std::map<int, at::Tensor> outputs_, returned_, losses_, input_gradients_;
+  std::map<int, at::Tensor> losses_of_user_;
   at::Tensor last_input_gradient_;
   std::vector<std::weak_ptr<ParameterGroup>> uncollected_;
   std::vector<at::Tensor> in_cycles_;  // roots and gradients of whole backwards

@@ -13,6 +13,12 @@
 namespace tidemark::zero_bubble_detach {
 namespace {
 
+void subtract(const reference::Account& part, reference::Account& from) {
+  for (const auto& term : part.terms)
+    from.terms[from.place({term.bytes, term.symbol})].count -= term.count;
+  from.unsplit -= part.unsplit;
+}
+
 // Nothing ever waits for another stream, so every schedule of the device is the instant one.
 class RankPlan : reference::Replay {
   using Key = std::pair<int, int>;  // stage, microbatch
@@ -49,6 +55,13 @@ class RankPlan : reference::Replay {
   reference::Predicted run(int steps) {
     for (int i = 0; i < steps; ++i) one_step();
     return std::move(predicted_);
+  }
+  /// What is freed when the user drops the losses of the last step.
+  reference::Account drop_losses() {
+    auto freed = memory_.active_now();
+    for (auto& [number, stage] : stages_) stage.drop_losses_of_user();
+    subtract(memory_.active_now(), freed);
+    return freed;
   }
   /// Accounts of the rank's active memory after the marked actions of the last step.
   std::vector<Expectation> trajectory;
@@ -117,7 +130,7 @@ class RankPlan : reference::Replay {
       autograd_.make({4, "loss"});
     }
     if (!sizes_.habits.outputs_merged || !last) return;
-    stages_.rbegin()->second.drop_losses();
+    stages_.rbegin()->second.return_losses();
     const auto logits = model_.tokens_by(sizes_.vocabulary, "logits");
     autograd_.make({sizes_.microbatches * logits, "merged"});
   }
@@ -133,13 +146,20 @@ class RankPlan : reference::Replay {
   Tensor sent_gradient_;
 };
 
-std::vector<Expectation> replay_once(const Trial& trial, const StagePolicy& policy, int rank) {
+/// The results of one replay.
+struct Replayed {
+  std::vector<Expectation> expectations;
+  Formula held;
+};
+
+Replayed replay_once(const Trial& trial, const StagePolicy& policy, int rank) {
   const Sizes sizes(trial);
   const auto device = current_device_facts();
   RankPlan plan(trial, policy, rank, device);
   const auto predicted = plan.run(trial.steps);
-  auto all = plan.trajectory;
-  if (sizes.sums_norms_in_parts(device.processors)) return all;
+  Replayed result{plan.trajectory, sum_of(plan.drop_losses(), Statistic::allocated)};
+  auto& all = result.expectations;
+  if (sizes.sums_norms_in_parts(device.processors)) return result;
   for (const std::string phase : {"pipeline", "optimizer"}) {
     const auto& accounts = predicted.accounts.at(phase);
     const bool ends = phase == "pipeline";
@@ -151,7 +171,23 @@ std::vector<Expectation> replay_once(const Trial& trial, const StagePolicy& poli
   // moment is never the highest, but the allocator's use of the temporary is unknown.
   if (rank == 0 && sizes.lookup(device).sorts)
     std::erase_if(all, [](const auto& one) { return one.statistic != Statistic::requested; });
-  return all;
+  return result;
+}
+
+/// The variant that predicts the memory of this one: itself, or the fix that a control claims to
+/// be.
+std::string claimed(const Variant& variant) {
+  if (variant.role != Role::control) return variant.name;
+  return variants()[variant.name].clears_mean_alone ? "clear_losses" : "drop_grads_hooks";
+}
+
+const Replayed& kept_replay(const Trial& trial, const Variant& variant, int rank) {
+  static Kept<Replayed> kept;
+  const std::string policy = claimed(variant);
+  Trial instant = trial;  // nothing waits for another stream, so schedules do not differ
+  instant.schedule = "instant";
+  return kept.of(instant, policy, rank,
+                 [&] { return replay_once(trial, variants()[policy], rank); });
 }
 
 }  // namespace
@@ -162,20 +198,18 @@ Formula leak(const Trial& trial, const Variant& variant, int rank) {
   RankPlan plan(trial, policy, rank, current_device_facts());
   const auto before = plan.run(/*steps=*/1).accounts.at("optimizer").active;
   auto added = plan.run(/*steps=*/1).accounts.at("optimizer").active;
-  for (const auto& term : before.terms)
-    added.terms[added.place({term.bytes, term.symbol})].count -= term.count;
+  subtract(before, added);
   return sum_of(added, Statistic::requested);
 }
 
+Formula held(const Trial& trial, const Variant& variant, int rank) {
+  if (!Sizes(trial).losses_kept) return {"0", {}};
+  return kept_replay(trial, variant, rank).held;
+}
+
 std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int rank) {
-  static Kept<std::vector<Expectation>> kept;
-  const bool control = variant.role == Role::control;
-  const std::string& policy = control ? "drop_grads_hooks" : variant.name;  // what it claims
-  Trial instant = trial;  // nothing waits for another stream, so schedules do not differ
-  instant.schedule = "instant";
-  auto all =
-      kept.of(instant, policy, rank, [&] { return replay_once(trial, variants()[policy], rank); });
-  if (control)
+  auto all = kept_replay(trial, variant, rank).expectations;
+  if (variant.role == Role::control)
     std::erase_if(
         all, [](const auto& one) { return one.basis != Basis::account || one.moment.empty(); });
   return all;

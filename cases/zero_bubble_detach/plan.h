@@ -61,9 +61,11 @@ class StagePlan {
   void weight(int microbatch);
   /// Drops the outputs that the step before left.
   void begin_step() { outputs_.clear(); }
-  void drop_losses() { losses_.clear(); }
-  /// Outputs, losses and gradients of inputs go, and the cycles of hooks that were not cleaned.
+  /// Losses go to the user, who drops those of the step before.
+  void return_losses();
+  /// Outputs and gradients of inputs go, and the cycles of hooks that were not cleaned.
   void end_step();
+  void drop_losses_of_user() { losses_of_user_.clear(); }
   void zero_gradients() {
     for (auto& parameter : parameters_) parameter->gradient.reset();
   }
@@ -102,7 +104,7 @@ class StagePlan {
   const StagePolicy policy_;
   Tensors parameters_;
   std::map<int, UnderWay> under_way_;
-  std::map<int, Tensor> outputs_, losses_, input_gradients_;
+  std::map<int, Tensor> outputs_, losses_, losses_of_user_, input_gradients_;
   Tensor last_input_gradient_;
   Tensors in_cycles_;  // roots and gradients of whole backwards
   std::vector<std::weak_ptr<Group>> uncollected_;

@@ -166,10 +166,16 @@ Tensors StagePlan::weight_run(const Groups& groups, Tensor& copy) {
   return weights;
 }
 
+void StagePlan::return_losses() {
+  if (losses_.empty()) return;
+  losses_of_user_ = std::exchange(losses_, {});
+  if (!sizes_.losses_kept || policy_.clears_losses) losses_of_user_.clear();
+}
+
 void StagePlan::end_step() {
   input_gradients_.clear();
   if (!policy_.outputs_stay) outputs_.clear();
-  losses_.clear();
+  return_losses();
   if (!policy_.never_collects) collect();
 }
 

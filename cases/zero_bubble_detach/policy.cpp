@@ -27,6 +27,7 @@ Sizes::Sizes(const Trial& trial)
       bf16(trial["precision"] != 0),
       norms_in_floats(trial["norm"] != 0),
       habits(habits_of(trial)),
+      losses_kept(trial["losses"] != 0),
       layers(trial["layers"]),
       hidden(trial["hidden"]),
       ffn(trial["ffn"]),

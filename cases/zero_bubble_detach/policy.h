@@ -39,17 +39,19 @@ struct PipelineHabits {
 
 /// The tensors that a stage of a pipeline drops, and the moment of it.
 struct StagePolicy {
-  bool detach_outputs = false;    // after the input pass, in place; not on the last stage
-  bool detach_loss = false;       // likewise
-  bool detach_last = false;       // likewise the last stage's outputs
-  bool clean_hooks = false;       // InputPass::clean_hooks
-  bool release = false;           // InputPass::release
-  bool one_weight_task = false;   // a block's groups share a run of the engine
-  bool roots_as_edges = false;    // outputs are not kept, only where a backward begins
-  bool returns_view = false;      // the output is a view, which cannot be detached in place
-  bool keeps_undetached = false;  // a detached copy is returned, and the original kept
-  bool never_collects = false;    // the hooks' cycles stay over the end of the step
-  bool outputs_stay = false;      // until the next step begins
+  bool detach_outputs = false;     // after the input pass, in place; not on the last stage
+  bool detach_loss = false;        // likewise
+  bool detach_last = false;        // likewise the last stage's outputs
+  bool clean_hooks = false;        // InputPass::clean_hooks
+  bool release = false;            // InputPass::release
+  bool one_weight_task = false;    // a block's groups share a run of the engine
+  bool roots_as_edges = false;     // outputs are not kept, only where a backward begins
+  bool returns_view = false;       // the output is a view, which cannot be detached in place
+  bool keeps_undetached = false;   // a detached copy is returned, and the original kept
+  bool never_collects = false;     // the hooks' cycles stay over the end of the step
+  bool outputs_stay = false;       // until the next step begins
+  bool clears_losses = false;      // the user drops those of a step when it has printed their mean
+  bool clears_mean_alone = false;  // the user drops the mean, and takes the losses for dropped
   bool backward_cycle = false;  // a whole backward leaves a cycle that holds its root and gradient
   bool detach_early = false;    // before the input pass, which then reaches nothing
 };
@@ -66,6 +68,7 @@ struct Sizes {
   bool transformer, bf16;  // else MLP blocks; else single precision
   bool norms_in_floats;    // else one fused operator
   PipelineHabits habits;   // of the release that the trial names
+  bool losses_kept;        // by the user, until the next step returns its own
   std::int64_t layers, hidden, ffn, heads, kv_heads, sequence, vocabulary;
   std::int64_t tokens;  // of a microbatch
   int microbatches;
@@ -128,6 +131,10 @@ std::vector<Expectation> replay(const Trial& trial, const Variant& variant, int 
 /// Requested bytes that every step adds to what the rank holds, where cycles are never collected:
 /// the account of the replay. "0" where there are none.
 Formula leak(const Trial& trial, const Variant& variant, int rank);
+
+/// Bytes of the losses that the user of the variant holds when a step has ended, and of all that
+/// their graphs hold: what the replay frees when it drops them. "0" if there are none.
+Formula held(const Trial& trial, const Variant& variant, int rank);
 
 Oracle oracle(const Trial& trial);
 

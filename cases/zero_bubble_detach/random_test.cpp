@@ -34,7 +34,8 @@ RandomTrials random_trials() {
                               {"precision", bf16},
                               {"block", draw.between(0, 3) == 0},
                               {"norm", bf16 == 1 && draw.between(0, 1) == 1},
-                              {"habits", std::max(0, draw.between(-3, 3))}};
+                              {"habits", std::max(0, draw.between(-3, 3))},
+                              {"losses", draw.between(0, 1)}};
               },
           .most_steps = 3,
           .alone = {.trials = 100,

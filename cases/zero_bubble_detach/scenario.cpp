@@ -62,6 +62,10 @@ const VariantTable<StagePolicy>& variants() {
         "the input pass also frees what only it has read, so that less waits for the weight "
         "pass"},
        with(&StagePolicy::release)},
+      {{"clear_losses", Role::fixed,
+        "the loss keeps its graph, and the user drops the losses of a step when it has printed "
+        "their mean: nothing is held across the next step"},
+       {.detach_outputs = true, .detach_last = true, .clean_hooks = true, .clears_losses = true}},
       {{"one_weight_task", Role::fixed,
         "all groups of a block share one run of the engine: a checkpointed block is run again "
         "once, not once for each group"},
@@ -76,6 +80,14 @@ const VariantTable<StagePolicy>& variants() {
       {{"detach_copy_kept", Role::control,
         "a detached copy is returned, and the original stays in its list", "trajectory/"},
        with(&StagePolicy::keeps_undetached)},
+      {{"clear_mean", Role::control,
+        "as clear_losses, but the user drops the printed mean alone: the list of losses that the "
+        "step returned keeps every graph across the next step",
+        "rest/"},
+       {.detach_outputs = true,
+        .detach_last = true,
+        .clean_hooks = true,
+        .clears_mean_alone = true}},
       {{"hook_cycle", Role::control,
         "hooks refer to their groups for ever, and the cycles are never collected", "rest/"},
        {.detach_outputs = true, .detach_loss = true, .detach_last = true, .never_collects = true}},
@@ -143,7 +155,10 @@ std::string unfit(const Trial& trial) {
 
 // If no backward is split, a wrong fix has nothing to break.
 std::string leave_out(const Trial& trial, const Variant& variant) {
-  if (variants()[variant.name].backward_cycle && Sizes(trial).habits.outputs_go)
+  const auto& policy = variants()[variant.name];
+  if ((policy.clears_losses || policy.clears_mean_alone) && !Sizes(trial).losses_kept)
+    return "needs a user that keeps the losses of a step (losses=kept)";
+  if (policy.backward_cycle && Sizes(trial).habits.outputs_go)
     return "PyTorch 2.5.1 does not have these habits";
   if (variant.role != Role::control) return "";
   const auto kind = static_cast<ScheduleKind>(trial["schedule"]);
@@ -160,11 +175,13 @@ std::string leave_out(const Trial& trial, const Variant& variant) {
 std::string unseen(const Trial& trial, const Variant& variant, int rank) {
   if (variant.role != Role::control || variant.caught_by.starts_with("parity/")) return "";
   const Sizes z(trial);
-  const bool last_alone = z.habits.outputs_go && variants()[variant.name].returns_view;
+  const auto& policy = variants()[variant.name];
+  const bool last_alone = (z.habits.outputs_go && policy.returns_view) || policy.clears_mean_alone;
   for (const StagePlace& place : stages_of(z, schedule_of(trial), rank))
-    if (last_alone ? place.last : !place.first) return "";
+    if (!place.first && (place.last || !last_alone)) return "";
   return "not to be seen on rank " + std::to_string(rank) +
-         (last_alone
+         (policy.clears_mean_alone ? ": it does not hold the last stage, which has the losses"
+          : last_alone
               ? ": it does not hold the last stage, and other outputs go with their last pass"
               : ": it holds the first stage alone, whose backward is never split");
 }
@@ -231,12 +248,37 @@ Scenario zero_bubble_detach_scenario() {
   s.name = "zero_bubble_detach";
   s.title = "split backward in a pipeline retains the graph";
   s.kept = "by outputs, losses and hooks that lead to their graph";
+  s.seen = {
+      pull_request("pytorch/pytorch", 138119,
+                   "outputs and losses that are returned to the user keep the graph of a split "
+                   "backward across the next step: they are detached"),
+      pull_request("pytorch/pytorch", 138504,
+                   "the last stage's outputs, which are merged and returned, are detached too"),
+      pull_request("pytorch/pytorch", 138720,
+                   "hooks and captured gradients of the split backward are dropped after use"),
+      pull_request("pytorch/pytorch", 143589,
+                   "outputs and losses are returned detached: those that are views cannot be "
+                   "detached in place")};
   s.story =
       "Zero bubble schedules compute a stage's input gradients first and its weight gradients "
       "later, in the pipeline's bubbles, so the first pass keeps the graph. Outputs and losses "
       "that are kept until the step ends, and hooks that refer to their parameter groups, hold "
       "every microbatch's graph: activations that are never read again pile up with the "
       "microbatches, and with checkpointing every run again of a block adds to them.";
+  // For trials of the same width. The report does not give rank, stages and microbatches, and the
+  // saving depends on them (ablation.md).
+  const auto published = [](const char* value, const char* what, std::int64_t checkpointing) {
+    return Published{{"pytorch/pytorch#138119",
+                      std::string("detaching, for a 7B model in torchtitan ") + what +
+                          "; ranks, stages and microbatches are not given",
+                      value, "hooks_alone", "drop_grads_hooks"},
+                     {{"hidden", 4096}, {"checkpointing", checkpointing}}};
+  };
+  s.published = {
+      published("10 %", "without activation checkpointing", 0),
+      published("50 %", "with activation checkpointing (of every second block or of every one)", 1),
+      published("50 %", "with activation checkpointing (of every second block or of every one)",
+                2)};
   s.parameters = {
       {"layers", "blocks of the model", 1, 1024, true},
       {"hidden", "width of the model", 8, 65536},
@@ -253,6 +295,10 @@ Scenario zero_bubble_detach_scenario() {
        32},
       choice("checkpointing", "blocks that are run again in backward",
              {"none", "every_second", "every"}),
+      choice("losses",
+             "what the user does with the losses that a step returns: dropped at once, or kept "
+             "until the next step returns its own",
+             {"dropped", "kept"}),
       choice("precision", "of parameters and activations", {"fp32", "bf16"}),
       choice("block", "kind of the model's blocks", {"transformer", "mlp"}),
       choice("norm",
@@ -267,40 +313,56 @@ Scenario zero_bubble_detach_scenario() {
              "when the next is), captured gradients are copied, and what a rank hands to itself "
              "stays",
              {"none", "torch_2.5", "torch_2.6", "torch_2.11"})};
-  const Params smoke{
-      {"layers", 8},       {"hidden", 32},     {"ffn", 48},           {"heads", 4},
-      {"kv_heads", 2},     {"vocabulary", 61}, {"sequence", 8},       {"microbatch", 1},
-      {"microbatches", 4}, {"schedule", 5},    {"virtual_stages", 2}, {"checkpointing", 0},
-      {"precision", 0},    {"block", 0},       {"norm", 0},           {"habits", 0}};
+  const Params smoke{{"layers", 8},    {"hidden", 32},        {"ffn", 48},
+                     {"heads", 4},     {"kv_heads", 2},       {"vocabulary", 61},
+                     {"sequence", 8},  {"microbatch", 1},     {"microbatches", 4},
+                     {"schedule", 5},  {"virtual_stages", 2}, {"checkpointing", 0},
+                     {"precision", 0}, {"block", 0},          {"norm", 0},
+                     {"habits", 0},    {"losses", 1}};
   // Half as many operators a step, and stages for eight ranks: for losses over a hundred steps.
-  Params losses{{"schedule", 3}, {"virtual_stages", 1}, {"block", 1}};
+  Params losses{{"schedule", 3}, {"virtual_stages", 1}, {"block", 1}, {"losses", 0}};
+  Params checkpointed = smoke;
+  checkpointed["checkpointing"] = 2;
   // Llama-7B, and a 70B model with grouped heads.
-  Params seed{{"layers", 32},     {"hidden", 4096},    {"ffn", 11008},
-              {"heads", 32},      {"kv_heads", 32},    {"vocabulary", 32000},
-              {"sequence", 2048}, {"microbatches", 8}, {"precision", 1}};
+  Params seed{{"layers", 32},   {"hidden", 4096},      {"ffn", 11008},     {"heads", 32},
+              {"kv_heads", 32}, {"vocabulary", 32000}, {"sequence", 2048}, {"microbatches", 8},
+              {"precision", 1}, {"losses", 0}};
   Params scale{{"layers", 80},   {"hidden", 8192},       {"ffn", 28672},     {"heads", 64},
                {"kv_heads", 8},  {"vocabulary", 128256}, {"sequence", 8192}, {"microbatches", 16},
-               {"precision", 1}, {"checkpointing", 2}};
-  for (Params* own : {&losses, &seed, &scale}) own->insert(smoke.begin(), smoke.end());
+               {"precision", 1}, {"checkpointing", 2},   {"losses", 0}};
+  Params seed_checkpointed = seed;
+  seed_checkpointed["checkpointing"] = 2;
+  for (Params* own : {&losses, &seed, &seed_checkpointed, &scale})
+    own->insert(smoke.begin(), smoke.end());
   const auto block_a_stage = [](Params params, int ranks) {
     const auto stages = ranks * params["virtual_stages"];
     params["layers"] = std::max(params["layers"], stages);
     return params;
   };
-  s.sizes = {{"smoke",
-              smoke,
-              {Mode::math, Mode::shapes},
-              false,
-              [=](int ranks) {
-                Params params = smoke;
-                if (ranks > 1) {  // stages enough without a second one on each rank: half the work
-                  params["schedule"] = 3, params["virtual_stages"] = 1;
-                  params["layers"] = 4;
-                }
-                return block_a_stage(params, ranks);
-              }},
+  const auto small = [=](const char* name, const Params& params, bool beside) {
+    const auto on_ranks = [=](int ranks) {
+      Params own = params;
+      if (ranks > 1) {  // stages enough without a second one on each rank: half the work
+        own["schedule"] = 3, own["virtual_stages"] = 1;
+        own["layers"] = 4;
+      }
+      return block_a_stage(own, ranks);
+    };
+    return Size{.name = name,
+                .params = params,
+                .modes = {Mode::math, Mode::shapes},
+                .on_ranks = on_ranks,
+                .smoke = beside};
+  };
+  s.sizes = {small("smoke", smoke, false),
+             small("checkpointed", checkpointed, true),
              {"losses", losses, {Mode::math, Mode::shapes}},
              {"seed", seed, {Mode::shapes}, true},
+             {.name = "seed_checkpointed",
+              .params = seed_checkpointed,
+              .modes = {Mode::shapes},
+              .slow = true,
+              .nightly = true},
              {"scale", scale, {Mode::shapes}, true, [=](int ranks) {
                 Params params = block_a_stage(scale, ranks);
                 params["microbatches"] = std::max(16, ranks);
@@ -318,6 +380,7 @@ Scenario zero_bubble_detach_scenario() {
   s.replay = replay;
   s.inspect = inspect;
   s.leak = leak;
+  s.held = held;
   s.reference = oracle;
   return s;
 }

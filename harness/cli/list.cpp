@@ -21,6 +21,19 @@ Trial example(const Scenario& scenario) {
   return {scenario.name, size.name, "lagging", size.params_on(4), size.modes.front(), 4, 4, 0};
 }
 
+/// The command that measures the two variants of a published figure at size seed.
+std::string command_of(const Scenario& scenario, const Published& published) {
+  std::string out = fmt::format("tidemark run {0}/{1} {0}/{2} --size seed --ranks 4", scenario.name,
+                                published.figure.from, published.figure.to);
+  const auto size = std::ranges::find(scenario.sizes, "seed", &Size::name);
+  const Settings usual =
+      size == scenario.sizes.end() ? Settings{} : settings_of(scenario, size->params);
+  for (const auto& [name, value] : settings_of(scenario, published.params))
+    if (const auto own = usual.find(name); own == usual.end() || own->second != value)
+      out += fmt::format(" --set {}={}", name, setting_text(value));
+  return out;
+}
+
 nlohmann::ordered_json as_json(const Scenario& scenario) {
   nlohmann::ordered_json json{
       {"name", scenario.name}, {"title", scenario.title}, {"story", scenario.story}};
@@ -39,6 +52,14 @@ nlohmann::ordered_json as_json(const Scenario& scenario) {
                              {"modes", modes},
                              {"params", json_of(settings_of(scenario, size.params))}});
   }
+  for (const Source& each : scenario.seen)
+    json["seen"].push_back(
+        {{"name", each.name}, {"link", text_or_null(each.link)}, {"what", each.what}});
+  for (const Published& each : scenario.published)
+    json["published"].push_back({{"source", each.figure.source},
+                                 {"value", each.figure.value},
+                                 {"what", each.figure.what},
+                                 {"here", command_of(scenario, each)}});
   const Trial trial = example(scenario);
   for (const auto& variant : scenario.variants) {
     nlohmann::ordered_json entry{
@@ -93,7 +114,16 @@ void print_sums(const Scenario& scenario, const Trial& trial, Basis basis) {
 }
 
 void print_scenario(const Scenario& scenario) {
-  print(stdout, "{} - {}\n  {}\n\n  variants\n", scenario.name, scenario.title, scenario.story);
+  print(stdout, "{} - {}\n  {}\n\n  seen in\n", scenario.name, scenario.title, scenario.story);
+  for (const Source& each : scenario.seen)
+    print(stdout, "    {:<20} {}{}\n", each.name, each.what,
+          each.link.empty() ? "" : "\n      " + each.link);
+  if (!scenario.published.empty())
+    print(stdout, "\n  published, and the command that measures it here\n");
+  for (const Published& each : scenario.published)
+    print(stdout, "    {:<20} {}: {}\n      {}\n", each.figure.value, each.figure.source,
+          each.figure.what, command_of(scenario, each));
+  print(stdout, "\n  variants\n");
   for (const auto& variant : scenario.variants)
     print(
         stdout, "    {:<20} {:<9} {}{}\n", variant.name, name_of(variant.role), variant.what,

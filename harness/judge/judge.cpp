@@ -106,11 +106,15 @@ struct Judge {
     verdicts.push_back(bounded("rest/held", before, before,
                                static_cast<double>(seen.record.rest_after),
                                "held before the step"));
+    const Formula held =
+        scenario.held ? scenario.held(trial, *seen.variant, seen.record.rank) : Formula{"0", {}};
     for (const MemoryKind transient : kGoneAfterStep) {
       const auto category = seen.record.categories.find(transient);
       const double left =
           category == seen.record.categories.end() ? 0 : static_cast<double>(category->second.end);
-      verdicts.push_back(bounded(std::string("rest/") + name_of(transient), 0, 0, left, "0"));
+      verdicts.push_back(
+          bounded(std::string("rest/") + name_of(transient), 0, held.evaluate(), left, held.text));
+      verdicts.back().values = held.values;
     }
     return verdicts;
   }

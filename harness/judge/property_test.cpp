@@ -6,6 +6,7 @@
 
 #include "harness/parallel/fault_plan.h"
 #include "harness/record/formula.h"
+#include "harness/record/reduced.h"
 
 namespace tidemark {
 namespace {
@@ -60,7 +61,11 @@ TEST(FormulaProperties, ATextEvaluatesToItsFigure) {
       names[name] = static_cast<double>(*rc::gen::inRange<std::int64_t>(0, 1 << 30));
     const Tree tree = any_tree(4, names);
     RC_LOG() << tree.text;
-    RC_ASSERT((Formula{tree.text, names}.evaluate()) == static_cast<double>(tree.value));
+    const Formula formula{tree.text, names}, none{tree.text + " - (" + tree.text + ")", names};
+    RC_ASSERT(formula.evaluate() == static_cast<double>(tree.value));
+    RC_ASSERT(reduced(formula).evaluate() == formula.evaluate());
+    RC_ASSERT(reduced(formula).text.size() <= formula.text.size());
+    RC_ASSERT(reduced(none).text == "0");
   });
 }
 

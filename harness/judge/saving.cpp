@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/judge/counts.h"
+#include "harness/record/reduced.h"
 
 namespace tidemark {
 namespace {
@@ -69,13 +70,13 @@ bool by_accounts(const Expectation& before, const Expectation& after) {
 Verdict difference(const std::string& name, const Expectation& before, const std::string& baseline,
                    const Expectation& after, const std::string& variant, double measured) {
   std::map<std::string, double> values;
-  const std::string formula = "(" + renamed(before.formula, after.formula, baseline, values) +
-                              ") - (" + renamed(after.formula, before.formula, variant, values) +
-                              ")";
+  const std::string text = "(" + renamed(before.formula, after.formula, baseline, values) +
+                           ") - (" + renamed(after.formula, before.formula, variant, values) + ")";
+  const Formula formula = reduced({text, std::move(values)});
   auto verdict = bounded(name, lowest(before) - highest(after), highest(before) - lowest(after),
-                         measured, formula);
+                         measured, formula.text);
   verdict.variant = variant;
-  verdict.values = std::move(values);
+  verdict.values = formula.values;
   verdict.slack = *verdict.high - *verdict.low;
   if (verdict.slack > 0) verdict.why = after.slack > 0 ? after.why : before.why;
   if (by_accounts(before, after))
@@ -202,6 +203,26 @@ std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
     verdicts.push_back(std::move(verdict));
   }
   return verdicts;
+}
+
+std::vector<PublishedFigure> published_figures(const Scenario& scenario, const Trial& trial,
+                                               const TrialRecord& record) {
+  const auto peak = [&](const std::string& variant) -> std::optional<Bytes> {
+    const auto one = std::ranges::find(record.variants, variant, &VariantRecord::name);
+    if (one == record.variants.end() || one->ranks.empty()) return std::nullopt;
+    return worst_peak(*one, scenario.statistic).first;
+  };
+  std::vector<PublishedFigure> all;
+  for (const Published& each : scenario.published) {
+    const auto as_there = [&](const auto& setting) {
+      return trial.params.at(setting.first) == setting.second;
+    };
+    if (!std::ranges::all_of(each.params, as_there)) continue;
+    all.push_back(each.figure);
+    all.back().before = peak(each.figure.from);
+    all.back().after = peak(each.figure.to);
+  }
+  return all;
 }
 
 std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int rank) {

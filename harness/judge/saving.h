@@ -26,6 +26,11 @@ std::vector<Verdict> savings(const Trial& trial, const RankResult& baseline,
 std::vector<Verdict> step_savings(const Scenario& scenario, const Trial& trial,
                                   const TrialRecord& record);
 
+/// The figures of others that this trial can stand beside, with the peaks of the same variants
+/// here.
+std::vector<PublishedFigure> published_figures(const Scenario& scenario, const Trial& trial,
+                                               const TrialRecord& record);
+
 /// The scenario's symbols with their values in the forms and accounts of this trial on `rank`,
 /// requested bytes.
 std::vector<Symbol> symbols_of(const Scenario& scenario, const Trial& trial, int rank);

@@ -29,6 +29,7 @@ void Adam::step(const std::vector<at::Tensor>& parameters,
   }
   if (parameters.empty()) return;
   const CategoryScope category(MemoryKind::optimizer_temporaries);
+  if (options_.decay != 0) at::_foreach_mul_(parameters, 1 - options_.rate * options_.decay);
   at::_foreach_lerp_(first, gradients, 1 - options_.beta1);
   at::_foreach_mul_(second, options_.beta2);
   at::_foreach_addcmul_(second, gradients, gradients, 1 - options_.beta2);

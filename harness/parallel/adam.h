@@ -12,12 +12,15 @@ namespace tidemark {
 
 struct AdamOptions {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double decay = 0;  // of a parameter, in parts of the rate (AdamW)
 };
 
 class Adam {
  public:
   /// A parameter's state (two tensors and a count) is made in its first step.
   explicit Adam(AdamOptions options = {}) : options_(options) {}
+  /// The rate of the steps from now on.
+  void set_rate(double rate) { options_.rate = rate; }
   /// parameters[i] -= update from gradients[i]. A parameter is known by its tensor object, as in
   /// torch.optim: pass the same one in every step, not a new view of it. Those that a step leaves
   /// out keep their state.

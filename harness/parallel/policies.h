@@ -40,6 +40,7 @@ enum class FrozenReshard {
   end,           // at the end of backward
   never,         // its next forward does
   before_use,    // as soon as it is gathered, so that its input's gradient fails
+  replicated,    // there is nothing to reshard: every rank has all of it, as under DDP
 };
 
 struct ShardingOptions {
@@ -72,6 +73,8 @@ struct ShardingOptions {
     return layout == GatherLayout::asynchronous &&
            gather_reference.value_or(reference) == Reference::record_stream;
   }
+  /// True if units that are frozen from the beginning are not sharded.
+  bool replicates_frozen() const { return frozen == FrozenReshard::replicated; }
   /// True if hooks on its inputs tell when a frozen unit's backward is over.
   bool hooks_frozen() const {
     return frozen == FrozenReshard::input_hooks || frozen == FrozenReshard::will_execute;

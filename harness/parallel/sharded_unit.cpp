@@ -12,13 +12,15 @@
 
 namespace tidemark {
 
-ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes)
-    : step_(step), index_(step.units.size()) {
+ShardedUnit::ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes,
+                         bool replicated)
+    : step_(step), replicated_(replicated), index_(step.units.size()) {
   const CategoryScope category(MemoryKind::parameters, unit());
   const auto add = [&](const auto& shape) {
-    parameters_.emplace_back(shape, step.stored, step.gathered, step.rank(), step.ranks());
+    parameters_.emplace_back(shape, step.stored, step.gathered, replicated ? 0 : step.rank(),
+                             replicated ? 1 : step.ranks());
   };
-  if (flat()) {
+  if (flat() && !replicated) {
     add(shapes);
   } else {
     for (const auto& shape : shapes) add(shape);
@@ -41,6 +43,7 @@ at::Tensor ShardedUnit::pre_forward(const at::Tensor& input) {
 }
 
 std::vector<at::Tensor> ShardedUnit::pre_forward(std::vector<at::Tensor> inputs) {
+  if (replicated_) return inputs;
   state_ = State::forward;
   unshard();
   wait_for_unshard();
@@ -88,6 +91,7 @@ void ShardedUnit::attach_to_accumulator() {
 }
 
 at::Tensor ShardedUnit::post_forward(const at::Tensor& output) {
+  if (replicated_) return output;
   reshard();
   views_.clear();
   awaited_ = output.requires_grad();
@@ -207,6 +211,7 @@ void ShardedUnit::post_backward() {
 }
 
 void ShardedUnit::end_backward() {
+  if (replicated_) return;
   const auto& options = step_.options;
   const bool reached = state_ == State::pre_backward || state_ == State::post_backward;
   const bool kept =
@@ -251,6 +256,7 @@ void ShardedUnit::free_regathered() {
 }
 
 void ShardedUnit::abandon() {
+  if (replicated_) return;
   state_ = State::idle;
   for (auto& p : parameters_) {
     if (p.whole().defined()) p.whole().mutable_grad().reset();

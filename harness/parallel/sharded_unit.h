@@ -22,7 +22,9 @@ namespace tidemark {
 class ShardedUnit {
  public:
   /// Registers itself with `step`, in order of construction; `step` must outlive it.
-  ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes);
+  /// `replicated`: every rank has all of its parameters at all times, and they stay frozen.
+  ShardedUnit(ShardedStep& step, const std::vector<ParameterShape>& shapes,
+              bool replicated = false);
   ShardedUnit(const ShardedUnit&) = delete;
   ShardedUnit& operator=(const ShardedUnit&) = delete;
 
@@ -32,11 +34,13 @@ class ShardedUnit {
 
   /// The weight, whole, between pre_forward and post_forward (and, for autograd, in backward).
   const at::Tensor& operator[](std::size_t i) const {
+    if (replicated_) return parameters_[i].shard();
     return flat() ? views_[i] : parameters_[i].whole();
   }
   /// The parameters; in a flat layout one, whatever the number of weights.
   std::vector<ShardedParameter>& parameters() { return parameters_; }
 
+  bool replicated() const { return replicated_; }
   /// Place in the step's list.
   std::size_t index() const { return index_; }
   /// Freezes all parameters of the unit, or makes them trained. To be called between steps.
@@ -91,6 +95,7 @@ class ShardedUnit {
   std::shared_ptr<torch::autograd::Node> accumulator_;  // of its gradient
   std::vector<ShardedUnit*> forward_prefetch_, backward_prefetch_;
   State state_ = State::idle;
+  const bool replicated_;
   bool unsharded_ = false, frozen_ = false, sync_ = true;
   bool awaited_ = false;  // the output of its last forward needs a gradient
   std::size_t index_ = 0;

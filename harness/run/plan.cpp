@@ -112,21 +112,31 @@ std::vector<Piece> pieces(const Request& request, const Scenario& scenario, bool
   const auto has = [&](const char* size) {
     return std::ranges::find(scenario.sizes, size, &Size::name) != scenario.sizes.end();
   };
-  // A second small size, where a scenario has a fix that only other parameters try.
-  const auto with_shared = [&](std::vector<Piece> all) {
-    if (has("shared")) all.insert(all.end() - 1, {"shared", request.mode, steps(2), {"instant"}});
-    return all;
+  // Puts the sizes that ask for it before the last piece.
+  const auto add = [&](std::vector<Piece>& all, bool Size::*asks, int usual) {
+    for (const Size& size : scenario.sizes)
+      if (size.*asks)
+        all.insert(all.end() - 1, {size.name, request.mode, steps(usual), {"instant"}});
   };
-  if (request.suite == "smoke")
-    return with_shared(
-        {{"smoke", request.mode, steps(3)}, {"seed", request.mode, steps(2), {"lagging"}}});
+  const auto seed = std::ranges::find(scenario.sizes, "seed", &Size::name);
+  const int of_seed = seed == scenario.sizes.end() ? Size().steps : seed->steps;
+  if (request.suite == "smoke") {
+    std::vector<Piece> all{{"smoke", request.mode, steps(3)},
+                           {"seed", request.mode, steps(of_seed), {"lagging"}}};
+    add(all, &Size::smoke, 2);
+    return all;
+  }
   // Loss curves under one schedule: the others are held to its bits over a few steps of the small
   // size. Where a step of that is many operators, the scenario has a size for the curves. Of the
   // seeds' sizes the schedule with a clock and the one with the highest peaks.
   if (request.suite == "nightly") {
-    return with_shared({{has("losses") ? "losses" : "smoke", request.mode, steps(100), {"instant"}},
-                        {"smoke", request.mode, steps(4)},
-                        {"seed", request.mode, steps(2), {"calibrated", "lagging"}}});
+    std::vector<Piece> all{
+        {has("losses") ? "losses" : "smoke", request.mode, steps(100), {"instant"}},
+        {"smoke", request.mode, steps(4)},
+        {"seed", request.mode, steps(of_seed), {"calibrated", "lagging"}}};
+    add(all, &Size::nightly, 3);
+    add(all, &Size::smoke, 2);
+    return all;
   }
   if (request.suite == "scale") return {{"scale", request.mode, steps(usual_steps("scale"))}};
   throw UsageError(

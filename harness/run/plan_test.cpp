@@ -5,17 +5,19 @@
 
 #include <ranges>
 
+#include "harness/testing/refusal.h"
 #include "harness/testing/toy.h"
 
 namespace tidemark {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<Scenario> all() {
   auto scenario = testing::toy_scenario();
-  scenario.sizes.push_back({"seed", {{"n", 4096}}, {Mode::shapes}});
   scenario.unfit = [](const Trial& trial) {
     return trial.ranks > 8 ? "runs on 1 to 8 ranks" : std::string();
   };
@@ -65,7 +67,7 @@ TEST(Plan, TheNightlySuiteHasLossCurvesUnderOneSchedule) {
 
 TEST(Plan, TheNightlySuitesLossesHaveASizeOfTheirOwnWhereTheScenarioHasOne) {
   auto scenarios = all();
-  scenarios[0].sizes.push_back({"losses", {{"n", 8}}, {Mode::math}});
+  scenarios[0].sizes.push_back({"losses", {{"n", 8}, {"rows", 1}}, {Mode::math}});
   const auto schedules = std::vector<std::string>{"instant", "calibrated", "lagging"};
   EXPECT_THAT(
       in_short(plan({.suite = "nightly", .ranks = 4}, scenarios, schedules)),
@@ -73,9 +75,72 @@ TEST(Plan, TheNightlySuitesLossesHaveASizeOfTheirOwnWhereTheScenarioHasOne) {
                   "smoke math lagging 4", "seed shapes calibrated 2", "seed shapes lagging 2"));
 }
 
+TEST(Plan, AScenarioIsRegisteredWhereItSaysWhereItWasSeen) {
+  EXPECT_EQ(registered(all()).size(), 1u);
+  EXPECT_EQ(all()[0].seen[0].name, "own");
+  EXPECT_EQ(all()[0].seen[0].link, "");
+  const auto refused = [](auto change) {
+    auto scenarios = all();
+    change(scenarios[0]);
+    return refusal<std::logic_error>([&] { registered(scenarios); });
+  };
+  EXPECT_THAT(refused([](Scenario& s) { s.seen.clear(); }),
+              HasSubstr("scenario toy does not say where its waste was seen"));
+  const auto figure = [&](const char* source, const char* from, const char* to, Params params) {
+    return refused([&](Scenario& s) {
+      s.published = {{{source, "a model", "10 %", from, to}, std::move(params)}};
+    });
+  };
+  EXPECT_EQ(figure("own", "copy", "in_place", {{"n", 1}}), kNothingRefused);
+  EXPECT_THAT(figure("own", "copy", "dorp", {}), HasSubstr("'dorp', which is no variant"));
+  EXPECT_THAT(figure("own", "kept", "in_place", {}), HasSubstr("'kept', which is no variant"));
+  EXPECT_THAT(figure("a#1", "copy", "in_place", {}),
+              HasSubstr("'a#1', which is none of its sources"));
+  EXPECT_THAT(figure("own", "copy", "in_place", {{"m", 1}}),
+              HasSubstr("'m', which is no parameter"));
+}
+
+TEST(Plan, ASourceIsNamedAndLinkedByItsNumber) {
+  EXPECT_EQ(issue("a/b", 12, "x"), (Source{"a/b#12", "https://github.com/a/b/issues/12", "x"}));
+  EXPECT_EQ(pull_request("a/b", 3, "x"), (Source{"a/b#3", "https://github.com/a/b/pull/3", "x"}));
+}
+
+TEST(Plan, TheNightlySuiteHasTheSizesThatAskForIt) {
+  auto scenarios = all();
+  scenarios[0].sizes.push_back({.name = "own", .params = {{"n", 8}}, .modes = {Mode::math}});
+  const auto pieces = [&](const char* suite) {
+    return in_short(plan({.suite = suite, .ranks = 4}, scenarios, {"instant", "lagging"}));
+  };
+  EXPECT_THAT(pieces("nightly"), Not(Contains("own math instant 3")));
+  scenarios[0].sizes.back().nightly = true;
+  EXPECT_THAT(pieces("nightly"), Contains("own math instant 3"));
+  EXPECT_THAT(pieces("smoke"), Not(Contains("own math instant 3")));
+}
+
+TEST(Plan, SizesOfASuiteBesidesTheUsualOnes) {
+  auto scenarios = all();
+  scenarios[0].sizes.back().steps = 4;  // seed
+  scenarios[0].sizes.push_back(
+      {.name = "other", .params = {{"n", 8}}, .modes = {Mode::math}, .smoke = true});
+  scenarios[0].sizes.push_back(
+      {.name = "large", .params = {{"n", 9}}, .modes = {Mode::shapes}, .nightly = true});
+  const auto planned = [&](const Request& request) {
+    return in_short(plan(request, scenarios, {"instant", "lagging"}));
+  };
+  EXPECT_THAT(planned({.ranks = 4}), ElementsAre("smoke math instant 3", "smoke math lagging 3",
+                                                 "other math instant 2", "seed shapes lagging 4"));
+  EXPECT_THAT(
+      planned({.suite = "nightly", .ranks = 4}),
+      ElementsAre("smoke math instant 100", "smoke math lagging 4", "large shapes instant 3",
+                  "other math instant 2", "seed shapes lagging 4"));
+  EXPECT_THAT(planned({.ranks = 4, .steps = 2})[3], HasSubstr("seed shapes lagging 2"));
+}
+
 TEST(Plan, ASizeMayFollowTheRanks) {
   auto scenarios = all();
-  scenarios[0].sizes.front().on_ranks = [](int ranks) { return Params{{"n", 100 + ranks}}; };
+  scenarios[0].sizes.front().on_ranks = [](int ranks) {
+    return Params{{"n", 100 + ranks}, {"rows", 1}};
+  };
   const auto n = [&](const Request& request) {
     return plan(request, scenarios, {"instant"}).front().trial["n"];
   };
@@ -86,9 +151,9 @@ TEST(Plan, ASizeMayFollowTheRanks) {
 
 TEST(Plan, TheBaselineComesWithEveryVariant) {
   auto trials =
-      planned({.patterns = {"toy/drop"}, .size = "smoke", .schedule = "lagging", .ranks = 2});
+      planned({.patterns = {"toy/in_place"}, .size = "smoke", .schedule = "lagging", .ranks = 2});
   ASSERT_EQ(trials.size(), 1u);
-  EXPECT_EQ(trials[0].variants, (std::vector<std::string>{"keep", "drop"}));
+  EXPECT_EQ(trials[0].variants, (std::vector<std::string>{"copy", "in_place"}));
 }
 
 TEST(Plan, PatternsNameSizes) {
@@ -103,8 +168,9 @@ TEST(Plan, ParametersAreOverridden) {
 
 TEST(Plan, ErrorsNameTheValidValues) {
   EXPECT_THAT(refused({.patterns = {"toi"}}), HasSubstr("there are: toy"));
-  EXPECT_THAT(refused({.patterns = {"toy/dorp"}}), HasSubstr("there are: keep, drop, keep_too"));
-  EXPECT_THAT(refused({.patterns = {"toy/drop/big"}}), HasSubstr("there are: smoke, seed"));
+  EXPECT_THAT(refused({.patterns = {"toy/in_palce"}}),
+              HasSubstr("there are: copy, in_place, of_a_copy"));
+  EXPECT_THAT(refused({.patterns = {"toy/in_place/big"}}), HasSubstr("there are: smoke, seed"));
   EXPECT_THAT(refused({.patterns = {"a/b/c/d"}}), HasSubstr("scenario/variant/size"));
   EXPECT_THAT(refused({.suite = "weekly"}), HasSubstr("smoke, nightly, scale"));
   EXPECT_THAT(refused({.size = "huge"}), HasSubstr("there are: smoke, seed"));
@@ -112,7 +178,7 @@ TEST(Plan, ErrorsNameTheValidValues) {
   EXPECT_THAT(refused({.size = "seed", .mode = "math"}), HasSubstr("does not run in mode math"));
   EXPECT_THAT(refused({.schedule = "slow"}),
               HasSubstr("instant, calibrated, lagging, random, all"));
-  EXPECT_THAT(refused({.set = {"m=1"}}), HasSubstr("no parameter 'm' (there are: n)"));
+  EXPECT_THAT(refused({.set = {"m=1"}}), HasSubstr("no parameter 'm' (there are: n, rows)"));
   EXPECT_THAT(refused({.set = {"n"}}), HasSubstr("KEY=VALUE"));
   EXPECT_THAT(refused({.set = {"n=1x"}}), HasSubstr("not a whole number"));
   EXPECT_THAT(refused({.set = {"n=99999999999999999999"}}), HasSubstr("not a whole number"));

@@ -246,6 +246,7 @@ TrialRecord record_of(const Scenario& scenario, const Trial& t) {
                      t.ranks,    t.steps, t.seed,     settings_of(scenario, t.params)};
   record.story = scenario.story;
   record.kept = scenario.kept;
+  record.seen = scenario.seen;
   record.statistic = scenario.statistic;
   return record;
 }
@@ -266,6 +267,7 @@ TrialRecord run_trial(const Scenario& scenario, const Trial& trial, World& world
   if (world.leads()) {
     record.symbols = symbols_of(scenario, trial, world.rank());
     std::ranges::move(step_savings(scenario, trial, record), std::back_inserter(record.verdicts));
+    record.published = published_figures(scenario, trial, record);
   }
   return record;
 }

@@ -1,6 +1,4 @@
-// The smallest scenario that has everything: one parameter w of n floats, loss = sum(w * x), a
-// scratch buffer that the baseline keeps until the end of the step and the fix drops at once. Each
-// way of breaking it is a flag.
+// The toy (cases/toy) for the harness's own tests. Each flag breaks it from outside in one way.
 #pragma once
 
 #include "harness/scenario.h"
@@ -12,22 +10,12 @@ struct ToyFaults {
   bool wrong_gradient = false;    // of the fix, by one part in a million
   bool leaks = false;             // the fix keeps one more tensor every step
   bool control_is_right = false;  // the control does what the fix does
-  Bytes slack = 0;                // of every bound
+  Bytes slack = 0;                // of every bound of a phase, where a unit has 4*n bytes
 };
 
-/// Every bound of a phase has that slack from now on.
-template <class Forms>
-void give_slack(Forms& forms, Bytes slack) {
-  forms = [before = forms, slack](const Trial& trial, const Variant& variant, int rank) {
-    std::vector<Expectation> all = before(trial, variant, rank);
-    for (Expectation& one : all)
-      if (one.moment.empty()) one.slack = slack, one.why = "a test's";
-    return all;
-  };
-}
-
-/// Variants: keep (baseline), drop (fixed), keep_too (control, must be caught by memory/).
+/// Variants: copy (baseline), in_place (fixed), of_a_copy (control, must be caught by memory/).
 Scenario toy_scenario(const ToyFaults& faults = {});
+/// With 4 rows on one rank, 3 steps.
 Trial toy_trial(std::int64_t n, Mode mode, const std::string& schedule = "instant");
 
 }  // namespace tidemark::testing

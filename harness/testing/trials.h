@@ -26,6 +26,28 @@ inline int seeds(int otherwise) {
   return asked != nullptr ? std::atoi(asked) : otherwise;
 }
 
+/// How often a rank calls a layer in all steps and microbatches of a trial, which is what the time
+/// of numbers grows with.
+inline std::int64_t layer_calls(const Trial& trial) {
+  std::int64_t calls = trial.steps;
+  for (const char* factor : {"layers", "microbatches", "accumulation", "in_flight"})
+    if (const auto own = trial.params.find(factor); own != trial.params.end())
+      calls *= std::max<std::int64_t>(own->second, 1);
+  return calls;
+}
+
+/// A trial of numbers costs 0.05 to 0.12 CPU s for each of its layer calls. By day it has so few
+/// layers that there are at most 24 of these, or the fewest with which it fits.
+inline Trial by_day(const Scenario& scenario, Trial trial) {
+  const auto layers = std::ranges::find(scenario.parameters, "layers", &Parameter::name);
+  if (whole() || trial.mode != Mode::math || layers == scenario.parameters.end()) return trial;
+  Trial shorter = trial;
+  std::int64_t& few = shorter.params.at("layers");
+  while (few > layers->low && layer_calls(shorter) > 24) --few;
+  while (few < trial["layers"] && !why_unfit(scenario, shorter).empty()) ++few;
+  return shorter;
+}
+
 /// Random numbers in a sequence that is the same on every machine.
 class Draw {
  public:

@@ -35,7 +35,7 @@ Allocator::Handle Allocator::allocate(const Amount& amount, int stream) {
   if (fault) fault->symbols.insert(amount.symbol);
   const bool wrong = fault && fault->allocations++ == fault->allocation;
   if (!wrong || fault->kind == PlanFault::none) return take(amount, stream);
-  if (fault->kind == PlanFault::dropped) return nullptr;
+  if (fault->kind == PlanFault::dropped) return &dropped_;
   Block* block = take(amount, stream);
   if (fault->kind == PlanFault::doubled) block->twin = take(amount, stream);
   block->late = fault->kind == PlanFault::freed_late;
@@ -67,7 +67,7 @@ Allocator::Handle Allocator::take(const Amount& amount, int stream) {
 }
 
 void Allocator::free(Handle block) {
-  if (!block) return;
+  if (!block || block == &dropped_) return;
   if (block->late) {
     late_.push_back(block);
     return;
@@ -114,7 +114,7 @@ const Allocator::Peaks& Allocator::at_peaks() {
 }
 
 void Allocator::record(Handle block, int stream) {
-  if (!block) return;
+  if (!block || block == &dropped_) return;
   if (stream != block->stream) block->uses.insert(stream);
   record(block->twin, stream);
 }

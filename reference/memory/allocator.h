@@ -131,6 +131,7 @@ class Allocator {
   Account allocated_account_, active_account_;
   Peaks at_peaks_;
   Figure rounded_, widest_;
+  Block dropped_{};                        // of a PlanFault: a tensor for the plan, and no memory
   std::array<std::int64_t, 4> settled_{};  // peaks whose accounts these are
   std::vector<Block*> late_;
 };

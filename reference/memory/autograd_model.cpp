@@ -57,6 +57,7 @@ void Autograd::save(Node& node, const Tensor& tensor) {
 void Autograd::accumulate(TensorModel& leaf, Tensor gradient) {
   if (leaf.gradient) return;  // in place
   leaf.gradient = gradient.use_count() == 1 ? std::move(gradient) : make(gradient->bytes);
+  if (leaf.consumes) leaf.gradient.reset();
 }
 
 // A buffer that nothing else refers to is added to in place.

@@ -25,6 +25,7 @@ struct TensorModel {
   NodePointer made_by = {};                    // grad_fn
   std::weak_ptr<Node> accumulator = {};        // of a leaf
   std::shared_ptr<TensorModel> gradient = {};  // of a leaf: grad()
+  bool consumes = false;  // of a leaf: a hook uses each gradient up as soon as it is there
 };
 using Tensor = std::shared_ptr<TensorModel>;
 using Tensors = std::vector<Tensor>;

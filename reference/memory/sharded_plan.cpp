@@ -27,6 +27,12 @@ ShardedPlan::ShardedPlan(const std::vector<UnitShape>& units, const ShardingOpti
       for (const auto& [rows, columns] : unit.parameters) parameters[0][0] += rows * columns;
     }
     units_.back().symbols = unit.symbols;
+    units_.back().replicated = unit.replicated;
+    if (unit.replicated) {
+      for (const auto& [rows, columns] : unit.parameters)
+        resting_.push_back(hold({rows * columns * options.stored, "rest"}));
+      continue;
+    }
     for (const auto& [rows, columns] : parameters) {
       const auto shard = divided(rows, ranks);
       const auto own = flat() ? shard : std::clamp<std::int64_t>(rows - rank * shard, 0, shard);
@@ -176,6 +182,7 @@ void ShardedPlan::reshard(std::size_t k) {
 
 void ShardedPlan::pre_forward(std::size_t k, std::int64_t microbatch, int inputs_with_gradient) {
   auto& unit = units_[k];
+  if (unit.replicated) return;
   unit.state = State::forward;
   memory_.at("forward of " + unit_name(k));
   unshard(k);
@@ -185,6 +192,7 @@ void ShardedPlan::pre_forward(std::size_t k, std::int64_t microbatch, int inputs
 }
 
 void ShardedPlan::post_forward(std::size_t k, bool output_gradient) {
+  if (units_[k].replicated) return;
   reshard(k);
   units_[k].awaited = output_gradient;
   units_[k].turns.push_back(order_.size());
@@ -194,6 +202,7 @@ void ShardedPlan::post_forward(std::size_t k, bool output_gradient) {
 
 void ShardedPlan::pre_backward(std::size_t k, std::int64_t microbatch) {
   auto& unit = units_[k];
+  if (unit.replicated) return;
   memory_.at("backward of " + unit_name(k));
   if (unit.state != State::pre_backward) {
     unit.state = State::pre_backward;
@@ -275,6 +284,7 @@ void ShardedPlan::end_backward() {
   if (flat()) waits_for(compute, reduction);
   for (std::size_t k = 0; k < units_.size(); ++k) {
     auto& unit = units_[k];
+    if (unit.replicated) continue;
     const bool reached = unit.state == State::pre_backward || unit.state == State::post_backward;
     const bool kept = unit.frozen && (options_.frozen == FrozenReshard::never ||
                                       (options_.catch_all_misses && !reached));

@@ -48,6 +48,7 @@ class ShardedPlan : protected Replay {
   struct UnitShape {
     std::vector<std::array<std::int64_t, 2>> parameters;  // rows, columns; sharded by rows
     Symbols symbols = {};
+    bool replicated = false;  // whole on every rank, frozen, and never gathered
   };
   struct Part {
     std::int64_t numel, padded, own;  // of the whole, a padded shard, this rank's rows
@@ -64,6 +65,7 @@ class ShardedPlan : protected Replay {
   struct Unit {
     std::vector<Part> parts;
     Symbols symbols;
+    bool replicated = false;
     bool frozen = false, synced = true, unsharded = false, gathering = false;
     bool awaited = true;  // the output of its last forward needs a gradient
     State state = State::idle;
