@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import passes, read, refuses, run, tidemark
+from command import drawn, passes, read, refuses, run, tidemark
 
 PAIRS = "fsdp_prefetch/.*/(record_stream|stash)/"
 COUNTERS = {"peak_requested", "peak_allocated", "peak_active", "peak_reserved", "saved", "saved_percent", "collectives", "collective_bytes", "retries"}
@@ -128,7 +128,7 @@ def test_ranks():
 
 # holds: README.md, The suite
 def test_mistakes_are_a_line():
-    for line, code, says in (
+    for line, code, says in drawn((
             ("bench --ranks 3 --benchmark_filter=tp_", 2, "tp_buffer_reuse: heads=64 does not divide among 3 ranks"),
             ("bench --benchmark_filter=aliased", 4, "aliased matches controls alone (tp_buffer_reuse/seed/r4/lagging/aliased)"),
             ("bench --benchmark_filter=nosuch", 4, "no benchmark matches nosuch"),
@@ -139,7 +139,7 @@ def test_mistakes_are_a_line():
             ("bench --as-rank 4 --ranks 4", 2, "--as-rank 4 needs --ranks, at least 5"),
             ("bench --schedule late", 2, "unknown schedule 'late'"),
             ("bench --mode math", 2, "needs all ranks: mpirun -n 4"),
-            ("bench --set hidden=0 --benchmark_filter=fsdp", 2, "from 1 to 65536")):
+            ("bench --set hidden=0 --benchmark_filter=fsdp", 2, "from 1 to 65536")), 3):
         refuses(code, says, line)
     two = {"launcher": ("mpirun", "-n", "2")}
     refuses(2, "--as-rank: runs one process", "bench --as-rank 0", **two)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -57,7 +58,9 @@ Told told(const std::exception_ptr& thrown, int otherwise) {
   } catch (const std::filesystem::filesystem_error& error) {
     if (is_of_memory(error)) return no_memory();
     const std::string second = error.path2().empty() ? "" : " and " + error.path2().string();
-    return {error.path1().string() + second + ": " + error.code().message(), otherwise};
+    const std::string first =
+        error.path1().empty() ? "the working directory" : error.path1().string();
+    return {first + second + ": " + error.code().message(), otherwise};
   } catch (const std::system_error& error) {
     if (is_of_memory(error)) return no_memory();
     return {"the host refuses: " + error.code().message(), 3};
@@ -92,10 +95,12 @@ void tell_at_terminate() {
   });
 }
 
-void open_standard_descriptors() {
+void settle_process() {
   for (int file = 0; file <= 2; ++file)
     if (fcntl(file, F_GETFD) < 0 && open("/dev/null", file == 0 ? O_RDONLY : O_WRONLY) != file)
       _exit(3);
+  // A handler, and not SIG_IGN, which the program of exec would have too.
+  std::signal(SIGXFSZ, [](int) {});
 }
 
 }  // namespace tidemark

@@ -20,7 +20,8 @@ Told told(const std::exception_ptr& thrown, int otherwise);
 void tell_at_terminate();
 
 /// Opens /dev/null at the descriptors 0 to 2 that are closed, as a daemon may start a program: the
-/// next file would become its output.
-void open_standard_descriptors();
+/// next file would become its output. Beyond the limit of a file's size (ulimit -f) writing fails
+/// from here on, where the kernel would end the process.
+void settle_process();
 
 }  // namespace tidemark

@@ -4,16 +4,15 @@ import os
 import random
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from command import BINARY, ROOT, environment
+from command import BINARY, ROOT, environment, seed
 from hostile_test import a_line
 
 CORPUS = ROOT / "harness/cli/testing/corpus"
 THROWING = os.environ.get("THROWING", ROOT / "build/dev/stand_in/libthrowing.so")
-SEED = int(os.environ.get("TIDEMARK_TEST_SEED") or os.environ.get("TIDEMARK_TEST_DRAW") or time.time_ns() % 1_000_000)
+SEED = seed()
 THROWN = ("logic_error", "out_of_range", "length_error", "exception", "number", "bad_alloc")
 
 # Reader of readers_test.cpp, a file of its corpus, its place, the command that reads it there.

@@ -61,7 +61,7 @@ def test_a_mistake_is_one_line_and_its_code():
             ("run --out file", 2, "is not a folder"),
             ("run --out full", 2, "never overwrites"), ("run --out full --force", 2, "there is no report.json"), ("run --out . --force", 2, "does not empty the current folder"),
             ("run --out /proc/nosuch", 2, "cannot be made"),
-            ("report nosuch", 2, "nosuch")), 4):
+            ("report nosuch", 2, "nosuch"))):
         refuses(code, says, line)
     refuses(2, "error: TIDEMARK_PLACEMENT=up: expected linux, wsl2, wsl2:FIRST,SECOND (even MiB) or ascending\n", "run fsdp_prefetch/stash", TIDEMARK_PLACEMENT="up")
     assert not Path("tidemark-out").exists(), "a mistake left a folder"
@@ -75,7 +75,7 @@ def test_the_help_of_a_command_is_its_own():
 
 
 def test_help_fits_80_columns_and_has_its_other_names():
-    for command in drawn(("", "list", "run", "bench", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open"), 3):
+    for command in drawn(("", "list", "run", "bench", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open")):
         output = passes(command + " --help").stdout
         assert [line for line in output.splitlines() if len(line) > 80] == [], command
     assert passes("help").stdout == passes("--help").stdout
@@ -143,9 +143,10 @@ def verdicts(out):
 
 
 def test_repetitions_leave_the_same_record():
-    passes("run fsdp_prefetch/stash --size smoke --ranks 2 --repetitions 3 --out a --mode math")
-    repetitions = sum(len(verdict["ranks"]) for verdict in verdicts("a") if verdict["name"] == "parity/repetition")
-    assert repetitions == 2 * 3  # two comparisons in each of three schedules
+    for schedule in drawn(("instant", "calibrated", "lagging"), 3):
+        passes(f"run fsdp_prefetch/stash --size smoke --ranks 2 --schedule {schedule} --repetitions 3 --mode math --out {schedule}")
+        repetitions = sum(len(verdict["ranks"]) for verdict in verdicts(schedule) if verdict["name"] == "parity/repetition")
+        assert repetitions == 2  # comparisons of three runs
 
 
 # night: repeats the shapes of a rank of 64; test_repetitions_leave_the_same_record holds repetitions by day
@@ -177,7 +178,7 @@ def test_settings_of_the_allocator_leave_requested_bytes():
 
 
 def test_wrong_settings_of_the_allocator_are_one_line():
-    for settings in drawn(("nonsense", "max_split_size_mb:x", "max_split_size_mb:5", "backend:cudaMallocAsync", ",", "pinned_use_background_threads:True"), 3):
+    for settings in drawn(("nonsense", "max_split_size_mb:x", "max_split_size_mb:5", "backend:cudaMallocAsync", ",", "pinned_use_background_threads:True"), 6):
         for flag, more in (("", {"PYTORCH_ALLOC_CONF": settings}), ("", {"PYTORCH_CUDA_ALLOC_CONF": settings}), (" --alloc-conf " + settings, {})):
             done = tidemark("run ddp_bucket_view --size smoke --ranks 1" + flag, **more)
             assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
@@ -196,8 +197,10 @@ def test_every_scenario_passes_beside_the_others():
            "--schedule instant --races off --details none --ranks 4 --timeout 60 --out a")
     trials = read("a")["trials"]
     for trial in trials:
+        left_out = {verdict["variant"] for verdict in trial["verdicts"] if verdict["name"] == "run" and verdict["status"] == "skip"}
+        assert len(left_out) < len(trial["variants"]) / 2
         for variant in trial["variants"]:
-            if variant["role"] != "control":  # some of these end in the failure that catches them
+            if variant["role"] != "control" and variant["name"] not in left_out:  # some controls end in the failure that catches them
                 assert len(variant["ranks"]) == 4, f"{trial['scenario']} {variant['name']}"
     assert len(trials) >= 4
 

@@ -10,7 +10,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "reports"), str(ROOT / "harness" / "testing")]
-from part import drawn  # noqa: E402, F401
+from part import drawn, seed  # noqa: E402, F401
 from reading import read  # noqa: E402, F401
 from valid import check_written  # noqa: E402
 

@@ -13,6 +13,7 @@
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "reports/compare/benchmarks.h"
+#include "reports/compare/overlay.h"
 #include "reports/compare/render.h"
 #include "reports/compare/threshold.h"
 #include "reports/events/compare_events.h"
@@ -207,7 +208,10 @@ int run_compare(CompareArguments arguments) {
   const Report before = read_figures(arguments.reports[0]),
                after = read_figures(arguments.reports[1]);
   const Comparison comparison = compare(before, after, options);
-  const Side base{arguments.reports[0], before}, fresh{arguments.reports[1], after};
+  const auto side = [](const std::string& name, const Report& report) {
+    return Side{name, report, records_beside(name)};
+  };
+  const Side base = side(arguments.reports[0], before), fresh = side(arguments.reports[1], after);
   const int code = deliver(comparison, base, fresh, arguments.output);
   if (code == 4)
     print(stderr,
@@ -224,7 +228,7 @@ void add_compare(CLI::App& app, Act& act) {
       "compare",
       "compare two reports, and name the figures that got worse by more than a threshold; or two "
       "files of Google Benchmark (tidemark bench, benchmark.json); or two memory snapshots of any "
-      "program, by allocation site, size and lifetime");
+      "program, by allocation site and size");
   auto arguments = std::make_shared<CompareArguments>();
   command->add_option(
       "reports", arguments->reports,

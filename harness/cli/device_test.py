@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import BINARY, ROOT, without_mpirun
+from command import BINARY, ROOT, drawn, without_mpirun
 
 DRIVER = os.path.realpath(os.environ["DRIVER_LIBRARY"])
 NVIDIA = Path(os.environ.get("TIDEMARK_DEPS", ROOT / ".deps"), "nvidia")
@@ -89,7 +89,7 @@ def test_refusals():
 
 def test_auto():
     """auto then takes the virtual platform, and says why, once."""
-    for extra, why in ((NOTHING, "no NVIDIA driver"), ({"TIDEMARK_CUDA_LIBRARIES": "/nosuch"}, "ci/setup --cuda"), ({"STAND_IN_GPUS": "0"}, "finds no GPU")):
+    for extra, why in drawn(((NOTHING, "no NVIDIA driver"), ({"TIDEMARK_CUDA_LIBRARIES": "/nosuch"}, "ci/setup --cuda"), ({"STAND_IN_GPUS": "0"}, "finds no GPU")), 3):
         run = Said(*RUN, "--schedule", "instant", "--out", "out", **extra)
         notes = [line for line in run.err.splitlines() if "virtual device (" in line]
         assert run.code == 0 and len(notes) == 1 and why in notes[0], f"auto, {why}: {run.code} {run.err}"

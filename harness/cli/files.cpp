@@ -27,6 +27,12 @@ void Output::check() const {
   std::error_code ignored;
   if (fs::is_directory(out, ignored))
     throw std::runtime_error(fmt::format("--out {}: is a folder; give the name of a file", out));
+  if (const auto status = fs::status(out, ignored);
+      fs::exists(status) && !fs::is_regular_file(status))
+    throw std::runtime_error(
+        fmt::format("--out {}: is a device or a pipe, which no file is put in the place of; give "
+                    "the name of a file",
+                    out));
   if (!force && fs::exists(fs::symlink_status(out, ignored)))
     throw std::runtime_error(
         fmt::format("--out {}: exists already; give another name, or --force to replace it", out));
@@ -42,11 +48,10 @@ void Output::deliver(const TextMaker& text, const std::string& summary) const {
   } else {
     check();
     const fs::path path = fs::absolute(out);
-    write_file(path.parent_path(), path.filename(), text);
+    write_files(path.parent_path(), {{.path = path.filename(), .text = text}});
     print(stdout, "{}\n{}\n", summary, out);
   }
-  if (std::fflush(stdout) != 0)
-    throw std::runtime_error("the output cannot be written: is the disk full?");
+  std::fflush(stdout);  // before what a caller has to say on stderr
 }
 
 int run_act(const Act& act) {

@@ -10,6 +10,7 @@
 
 #include "harness/cli/github.h"
 #include "harness/cli/suggest.h"
+#include "harness/cli/testing/files_command.h"
 #include "harness/record/file.h"
 #include "harness/record/json.h"
 #include "reports/headline.h"
@@ -21,55 +22,6 @@ namespace tidemark {
 namespace {
 
 using testing::HasSubstr;
-
-struct Result {
-  int code = -1;
-  std::string out, err;
-};
-
-/// As main() does it.
-Result run(std::vector<std::string> words) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Result result;
-  try {
-    CLI::App app("", "tidemark");
-    Act act;
-    add_file_commands(app, act);
-    std::reverse(words.begin(), words.end());
-    app.parse(words);
-    result.code = run_act(act);
-  } catch (const CLI::ParseError& error) {
-    result.code = 2;
-    std::fprintf(stderr, "error: %s\n", error.what());
-  }
-  result.out = testing::internal::GetCapturedStdout();
-  result.err = testing::internal::GetCapturedStderr();
-  return result;
-}
-
-void write(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-class Files : public testing::Test {
- protected:
-  void SetUp() override {
-    write_all(folder_ / "base", small_report());
-    Report worse = small_report();
-    worse.trials[0].variants[1].ranks[0].steps[0].phases[0][Statistic::active].peak += 512;
-    write_all(folder_ / "worse", worse);
-  }
-  Result refused(const std::vector<std::string>& words, const std::string& says) {
-    Result result = run(words);
-    EXPECT_EQ(result.code, 2) << words.back();
-    EXPECT_THAT(result.err, HasSubstr(says));
-    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
-    EXPECT_EQ(result.out, "");
-    return result;
-  }
-  ScratchFolder folder_;
-};
 
 // holds: reports/README.md, Commands
 TEST_F(Files, CompareTakesFoldersAndFiles) {
@@ -172,6 +124,8 @@ TEST_F(Files, AMisspeltWordIsAnsweredWithTheNearest) {
             "did you mean --threshold?");
   EXPECT_EQ(suggestion(app, Words{"history", "--metrics=x"}), "did you mean --metric?");
   EXPECT_EQ(suggestion(app, Words{"snapshot", "shwo", "x"}), "did you mean show?");
+  EXPECT_EQ(suggestion(app, Words{"snapshot", "diff", "a", "b"}),
+            "'diff' is no command of snapshot, which has show, convert");
   EXPECT_EQ(suggestion(app, Words{"compare", "--frobnicate"}), "");
   EXPECT_EQ(suggestion(app, Words{"x"}), "");
   EXPECT_EQ(nearest("sched", {"size", "schedule"}), "schedule");
@@ -265,52 +219,6 @@ TEST_F(Files, NumbersOfTwoRuns) {
   refused({"compare", "--numbers", "--events", first, first}, "give one of them");
   write(gpu + "/numbers/x/keep_rank0.safetensors", "half");
   refused({"compare", "--numbers", first, gpu}, "keep_rank0.safetensors: is cut off");
-}
-
-TEST_F(Files, ParityOfCurvesInDifferentFormats) {
-  const auto file = [&](const std::string& name, const std::string& text) {
-    write(folder_ / name, text);
-    return folder_ / name;
-  };
-  const std::string text = file("a.txt", "0 0.1\n1 0.3333333333333333\n"),
-                    csv = file("b.csv", "step,loss,lr\n1,0.3333333333333333,1\n0,0.1,1\n"),
-                    lines =
-                        file("c.jsonl", "{\"step\":0,\"loss\":0.1}\n{\"step\":1,\"loss\":0.34}\n"),
-                    golden = file("d.json",
-                                  "{\"lm loss\": {\"start_step\": 0, \"end_step\": 1, "
-                                  "\"step_interval\": 1, \"values\": {\"0\": 0.1}}}");
-  EXPECT_EQ(run({"compare", "losses", text, csv}).code, 0);
-  const Result apart = run({"compare", "losses", text, lines});
-  EXPECT_EQ(apart.code, 1);
-  EXPECT_THAT(apart.out, HasSubstr("first divergence at step 1: 0.3333333333333333 and 0.34"));
-  EXPECT_EQ(run({"compare", "losses", text, lines, "--rtol", "0.03"}).code, 0);
-  EXPECT_EQ(run({"compare", "losses", text, lines, "--mode", "tolerance", "--atol", "1e-3"}).code,
-            1);
-  EXPECT_EQ(run({"compare", "losses", text, lines, "--ulp", "1e6", "--precision", "float32"}).code,
-            0);
-  const Result missing = run({"compare", "losses", text, golden});
-  EXPECT_EQ(missing.code, 1);
-  EXPECT_THAT(missing.out, HasSubstr("missing in B: 1 step: 1"));
-  EXPECT_EQ(run({"compare", "losses", text, golden, "--common"}).code, 0);
-  const std::string base = folder_ / "base";
-  EXPECT_EQ(run({"compare", "losses", base, base}).code, 0);
-  EXPECT_EQ(run({"compare", "losses", base, text, "--select-a", "*/lagging/stash"}).code, 0);
-  EXPECT_EQ(run({"compare", "losses", base, base, "--select-a", "*instant/stash", "--select-b",
-                 "*instant/record_stream"})
-                .code,
-            0);
-  EXPECT_EQ(run({"compare", "losses", text, file("far", "9 1\n")}).code, 4);
-
-  refused({"compare", "losses", base, text}, "A has 4 curves");
-  refused({"compare", "losses", base, text, "--select-a", "nosuch"}, "--select-a nosuch: no curve");
-  refused({"compare", "losses", text, folder_ / "nosuch"}, "cannot be read");
-  refused({"compare", "losses", text, csv, "--mode", "tolerance"}, "needs --rtol or --atol");
-  refused({"compare", "losses", text, csv, "--mode", "ulp"}, "needs --ulp");
-  refused({"compare", "losses", text, csv, "--mode", "exact", "--rtol", "1"}, "takes no --rtol");
-  refused({"compare", "losses", text, csv, "--rtol", "-1"}, "not negative");
-  refused({"compare", "losses", text, csv, "--rtol", "nan"}, "must be finite");
-  refused({"compare", "losses", text, csv, "--format-b", "jsonl"}, "not JSON");
-  refused({"compare", "losses", text, file("empty.txt", "")}, "holds no point");
 }
 
 TEST_F(Files, HistoryOfRuns) {

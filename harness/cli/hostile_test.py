@@ -14,11 +14,11 @@ import time
 import zlib
 
 import pytest
-from command import BINARY, ROOT, environment
+from command import BINARY, ROOT, environment, seed
 
 GIB = 1 << 30
 MOST_SECONDS, MOST_BYTES = 10, GIB  # of a file under 1 MiB
-SEED = int(os.environ.get("TIDEMARK_TEST_SEED") or os.environ.get("TIDEMARK_TEST_DRAW") or time.time_ns() % 1_000_000)
+SEED = seed()
 CORPUS = ROOT / "harness/cli/testing/corpus"
 
 

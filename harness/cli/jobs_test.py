@@ -47,10 +47,9 @@ def test_the_report_is_that_of_one_process():
 
 def test_a_job_that_dies_is_named():
     running = start("--out", "killed")
-    for _ in range(1500):
-        if processes := of_job(1):
-            break
+    while not (processes := of_job(1)) and running.poll() is None:
         time.sleep(0.02)
+    assert processes, "the job has ended before it was seen"
     for process in processes:
         try:
             os.kill(process, signal.SIGKILL)

@@ -132,6 +132,7 @@ def test_resumed():
         assert counts(f"on {launcher}") == counts("whole")
     run = " ".join(RUN[:-1])
     refuses(2, "has other arguments: 'run ddp_bucket_view --size smoke --ranks 2', and this run has", f"{run} --seed 5 --out x --resume whole")
+    refuses(2, "and this run has 'run'; tidemark run ddp_bucket_view --size smoke --ranks 2 --resume whole goes on with it", "run --out x --resume whole")
     refuses(2, "has other bytes of each GPU: '83343966208', and this run has '75161927680'", f"{run} --out x --resume whole", TIDEMARK_CAPACITY="70GiB")
     refuses(2, "has other variables: '', and this run has 'CUDA_DEVICE_MAX_CONNECTIONS=1'", f"{run} --out x --resume whole", CUDA_DEVICE_MAX_CONNECTIONS="1")
     refuses(2, "--resume: a run with --events cannot be resumed", f"{run} --events --out x --resume whole")

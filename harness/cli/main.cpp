@@ -111,6 +111,8 @@ int run_main(int given, char** words) {
   if ((argc == 1 || !on_files(app, argv)) && refused.empty() && fs::exists(scenarios)) {
     const std::string_view command = argc > 1 ? argv[1] : "";
     if (command == "run" || command == "bench" || command == "list") move_allocator_settings();
+    // Throws where it is gone: MKL would end the process by a line of its own.
+    static_cast<void>(fs::current_path());
     execv(scenarios.c_str(), argv);
     throw std::runtime_error(scenarios.string() + " cannot be started: " + std::strerror(errno));
   }
@@ -140,7 +142,7 @@ int run_main(int given, char** words) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  tidemark::open_standard_descriptors();
+  tidemark::settle_process();
   tidemark::tell_at_terminate();
   int code = 0;
   try {

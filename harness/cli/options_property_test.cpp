@@ -91,7 +91,7 @@ TEST(CommandLineProperties, RandomRequestsAreAPlanOrAnErrorOfOneLine) {
                              rc::gen::container<std::string>(rc::gen::arbitrary<char>()));
     };
     Request request;
-    request.patterns = {any("toy/drop/smoke")};
+    request.patterns = {any("toy/in_place/smoke")};
     request.size = any("smoke");
     request.suite = *rc::gen::element<std::string>("smoke", "nightly", "scale", "x");
     request.mode = any("math");

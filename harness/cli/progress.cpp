@@ -22,7 +22,7 @@ std::string Progress::left() const {
     sum += *expected_[i];
   }
   const Ns past = (std::chrono::steady_clock::now() - begun_) / std::chrono::nanoseconds(1);
-  return fmt::format(", about {} left", in_minutes(std::max<Ns>(0, sum - past)));
+  return sum > past ? fmt::format(", about {} left", in_minutes(sum - past)) : "";
 }
 
 void Progress::operator()(const std::string& what) {

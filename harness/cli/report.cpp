@@ -12,6 +12,7 @@
 #include "harness/exec/recover.h"
 #include "harness/print.h"
 #include "harness/record/json.h"
+#include "reports/compare/overlay.h"
 #include "reports/compare/render.h"
 #include "reports/headline.h"
 #include "reports/history/nights_of.h"
@@ -49,8 +50,9 @@ void add_report(CLI::App& app, Act& act) {
       finish_tests(*path);
       if (*json) {
         const bool of_job = std::filesystem::exists(std::filesystem::path(*path) / "job");
-        print(stdout, "{}",
-              json_text(of_job ? Job(*path).report() : read_whole(*path), Extent::read_back));
+        const Report report = of_job ? Job(*path).report() : read_whole(*path);
+        report_text(report,
+                    Extent::read_back)([](std::string_view part) { print(stdout, "{}", part); });
         return 0;
       }
       std::optional<Report> other;
@@ -61,7 +63,10 @@ void add_report(CLI::App& app, Act& act) {
       const Rendered done = rerender(*path, other ? &*other : nullptr, changed, nights_beside);
       if (done.report.of_programs()) {
         std::optional<Changes> changes;
-        if (other) changes = changed(*other, done.report);
+        if (other)
+          changes =
+              changes_of(compare(*other, done.report, {}), {"base", *other, records_beside(*base)},
+                         {"new", done.report, done.folder});
         rerender_programs(done.folder, done.report, changes ? &*changes : nullptr);
       }
       print(stdout, "{}\n{}\n", (done.folder / "report.html").string(), headline(done.report));

@@ -31,13 +31,15 @@ Resumed::Resumed(const std::filesystem::path& folder, const RunRecord& now) {
     throw UsageError(std::string("--resume: ") + error.what());
   }
   const RunRecord& before = report_.run;
-  const auto same = [&](const std::string& what, const std::string& then, const std::string& here) {
+  const auto same = [&](const std::string& what, const std::string& then, const std::string& here,
+                        const std::string& remedy = "") {
     if (then != here)
-      throw UsageError(fmt::format("--resume: {} has other {}: '{}', and this run has '{}'",
-                                   folder.string(), what, then, here));
+      throw UsageError(fmt::format("--resume: {} has other {}: '{}', and this run has '{}'{}",
+                                   folder.string(), what, then, here, remedy));
   };
-  same("arguments", fmt::format("{}", fmt::join(telling_arguments(before), " ")),
-       fmt::format("{}", fmt::join(telling_arguments(now), " ")));
+  const std::string arguments = fmt::format("{}", fmt::join(telling_arguments(before), " "));
+  same("arguments", arguments, fmt::format("{}", fmt::join(telling_arguments(now), " ")),
+       fmt::format("; tidemark {} --resume {} goes on with it", arguments, folder.string()));
   same("software", installation_of(before), installation_of(now));
   same("bytes of each GPU", std::to_string(before.capacity_bytes),
        std::to_string(now.capacity_bytes));

@@ -112,7 +112,7 @@ int run_main(int argc, char** argv) {
 }  // namespace tidemark
 
 int main(int argc, char** argv) {
-  tidemark::open_standard_descriptors();
+  tidemark::settle_process();
   tidemark::tell_at_terminate();
   return tidemark::leave(tidemark::guarded([&] { return tidemark::run_main(argc, argv); }));
 }

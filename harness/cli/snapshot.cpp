@@ -8,6 +8,7 @@
 #include "harness/cli/files.h"
 #include "harness/memory/analysis.h"
 #include "harness/memory/process_record.h"
+#include "reports/program/snapshot_page.h"
 #include "reports/snapshot/render.h"
 
 namespace tidemark {
@@ -37,12 +38,15 @@ Snapshot read(const std::string& file) {
 
 int show(const SnapshotArguments& a) {
   a.output.check();
-  const Snapshot snapshot = read(a.file);
+  Snapshot snapshot = read(a.file);
+  if (a.output.format == "html") {
+    a.output.deliver(snapshot_page(std::move(snapshot), a.file, a.top, a.output.out), a.file);
+    return 0;
+  }
   const Named named{a.file, snapshot};
-  a.output.deliver(a.output.format == "json"   ? snapshot_summary_json(named)
-                   : a.output.format == "html" ? snapshot_html(named, a.top)
-                                               : snapshot_text(named, a.top),
-                   a.file);
+  a.output.deliver(
+      a.output.format == "json" ? snapshot_summary_json(named) : snapshot_text(named, a.top),
+      a.file);
   return 0;
 }
 

@@ -1,9 +1,13 @@
 #include "harness/cli/suggest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "harness/errors.h"
 #include "harness/help.h"
+#include "harness/record/one_line.h"
 
 namespace tidemark {
 namespace {
@@ -93,7 +97,10 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
     }
     const std::string meant = nearest(name, known);
     if (!meant.empty()) return "did you mean " + meant + "?";
-    if (!option && !takes_words(*command)) return "";
+    if (option || takes_words(*command)) continue;
+    return command == &app ? ""
+                           : fmt::format("'{}' is no command of {}, which has {}", one_line(word),
+                                         command->get_name(), fmt::join(known, ", "));
   }
   return "";
 }

@@ -44,9 +44,10 @@ button.onclick = () => {{
   if (!view) {{ status.textContent = 'The browser has opened no window: permit it for this page.'; return; }}
   status.textContent = 'Waiting for ' + site + ' ...';
   const ping = setInterval(() => view.postMessage('PING', site), 50);
+  const late = setTimeout(() => {{ status.textContent = site + ' does not answer: this needs a network. It gets the trace once it does.'; }}, {patience});
   addEventListener('message', function hear(event) {{
     if (event.source !== view || event.origin !== site || event.data !== 'PONG') return;
-    clearInterval(ping); removeEventListener('message', hear);
+    clearInterval(ping); clearTimeout(late); removeEventListener('message', hear);
     view.postMessage({{ perfetto: {{ buffer, title: {title} }} }}, site);
     status.textContent = 'Perfetto has the trace.';
   }});
@@ -54,12 +55,17 @@ button.onclick = () => {{
 </script>"""
 
 # What torch.cuda._memory_viz writes, with the file in the page: its policy lets the page send nothing anywhere.
-VIZ_BODY = """<p id="waiting">Waiting for {module} ...</p>
+VIZ_BODY = """<p id="waiting" role="status">Waiting for {module} ...</p>
 <script type="module" nonce="{nonce}">
-import {{ add_local_files }} from {module_text};
-document.querySelector('#waiting').remove();
-add_local_files({files}, 'Active Memory Timeline');
+const waiting = document.querySelector('#waiting'), fails = () => {{ waiting.textContent = {offline}; }};
+const late = setTimeout(fails, {patience});
+import({module_text}).then(({{ add_local_files }}) => {{
+  clearTimeout(late);
+  waiting.remove();
+  add_local_files({files}, 'Active Memory Timeline');
+}}, fails);
 </script>"""
+PATIENCE = 10_000  # milliseconds until a site that has not answered is said to be out of reach
 
 
 def script_text(value):
@@ -151,7 +157,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return
         nonce = secrets.token_urlsafe(16)
         if tool_of(name) == "perfetto":
-            body = HANDOVER.format(name=html.escape(name), nonce=nonce, site=script_text(PERFETTO), file=script_text(f"/{secret}/{urllib.parse.quote(name)}"), title=script_text(name))
+            body = HANDOVER.format(name=html.escape(name), nonce=nonce, site=script_text(PERFETTO), file=script_text(f"/{secret}/{urllib.parse.quote(name)}"), title=script_text(name), patience=PATIENCE)
             self.say(name, body, f"script-src 'nonce-{nonce}'; connect-src 'self'")
             return
         content = self.snapshot(name)
@@ -159,7 +165,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return
         content += b"\0" * (-len(content) % 3)  # base64 without "=", as torch.cuda._memory_viz gives it
         files = script_text([{"name": Path(name).name, "base64": base64.b64encode(content).decode()}])
-        self.say(name, VIZ_BODY.format(module=html.escape(VIZ), nonce=nonce, module_text=script_text(VIZ), files=files), f"script-src 'nonce-{nonce}' {VIZ_SITES}; img-src data:")
+        self.say(name, VIZ_BODY.format(module=html.escape(VIZ), nonce=nonce, module_text=script_text(VIZ), files=files, patience=PATIENCE,
+                                        offline=script_text(f"{VIZ} does not answer: memory_viz needs a network. Without one, tidemark snapshot show {name} --format html draws this file.")), f"script-src 'nonce-{nonce}' {VIZ_SITES}; img-src data:")
 
 
 @contextlib.contextmanager

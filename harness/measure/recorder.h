@@ -27,7 +27,7 @@ class CategoryScope {
   std::string unit_before_;
 };
 
-/// The unit of new allocations, whose kind is as around it.
+/// The unit of new allocations. Their kind is as around it.
 class UnitScope {
  public:
   explicit UnitScope(const std::string& unit);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,7 @@ std::atomic<bool> budget_open{false}, budget_late{false}, budget_refused{false},
 std::atomic<std::int64_t> budget_used{0}, budget_most{0};
 std::atomic<std::uint64_t> budget_count{0}, budget_fails_at{0};
 std::int64_t budget_seconds = 0, budget_files = 0;  // bytes that the files may take
+std::int64_t budget_begin = 0;                      // seconds of the processor, of this process
 // Lines; the handler of a signal may allocate nothing. The second is of progress.
 char budget_said[1024], budget_goes_on[1024];
 std::atomic<bool> budget_tells{false};     // the timer is for that line
@@ -51,6 +53,12 @@ void say(char (&line)[n], const std::string& text) {
 void set_timer(std::int64_t after) {
   const itimerval value{{0, 0}, {static_cast<time_t>(after), 0}};
   setitimer(ITIMER_PROF, &value, nullptr);
+}
+
+std::int64_t seconds_of_processor() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec;
 }
 
 void put(const char* text) {
@@ -109,6 +117,7 @@ const char* Overspent::what() const noexcept { return budget_said; }
 
 Budget::Budget(int seconds) {
   budget_used = 0, budget_most = kLeastBytes, budget_files = 0;
+  budget_begin = seconds_of_processor();
   budget_seconds = seconds * kSlower;
   Spending::file.clear();
   say(budget_said, "reading takes too long");
@@ -148,9 +157,11 @@ void spend_on(const std::string& file, std::uint64_t bytes, bool packed) {
   if (more > 0 && timer.it_value.tv_sec > kTold) {
     say(budget_goes_on,
         fmt::format("tidemark: {}: reading {} MiB ...\n", one_line(file), bytes >> 20));
-    budget_rest = timer.it_value.tv_sec - kTold;
+    // From the begin of the command on: several files may take long together.
+    const time_t wait = std::max<std::int64_t>(kTold - (seconds_of_processor() - budget_begin), 1);
+    budget_rest = timer.it_value.tv_sec - wait;
     budget_tells = true;
-    timer.it_value.tv_sec = kTold;
+    timer.it_value.tv_sec = wait;
   }
   setitimer(ITIMER_PROF, &timer, nullptr);
 }

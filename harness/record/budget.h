@@ -38,7 +38,7 @@ class Budget {
 void end_budget();
 
 /// A file of so many bytes is read from here on. One of more than kSmallFile is named on stderr
-/// where that takes three seconds.
+/// where three seconds of the budget go by in all.
 void spend_on(const std::string& file, std::uint64_t bytes, bool packed);
 
 /// The place in the file that is read at present, for the line of Overspent: `text(object)`. Places

@@ -170,6 +170,32 @@ void visit(Symbol& x, auto& f) {
   f("value", x.value);
 }
 
+void visit(Source& x, auto& f) {
+  f.title(
+      "source",
+      "where the waste was seen: a public issue or pull request, by its number; without a link: "
+      "the scenario is of its author's own making");
+  f("name", x.name, meaning::name, "owner/repository#number, or own");
+  f.optional("link", x.link, meaning::link);
+  f("what", x.what, meaning::name);
+  f.check([&] { return x.link.empty() || x.link.starts_with("https://"); },
+          "has a link that does not begin with https://");
+}
+
+void visit(PublishedFigure& x, auto& f) {
+  f.title(
+      "published_figure",
+      "a saving that a source publishes, and that of the same two variants in this trial: peaks "
+      "of the last step on the worst rank, in the trial's statistic");
+  f("source", x.source, meaning::name);
+  f("what", x.what, meaning::name, "of which model and layout, as far as the source says");
+  f("value", x.value, meaning::name, "as published");
+  f("from", x.from, meaning::name);
+  f("to", x.to, meaning::name);
+  f.optional("before_bytes", x.before, meaning::bytes, "not there: the variant did not run");
+  f.optional("after_bytes", x.after, meaning::bytes);
+}
+
 void visit(TrialRecord& x, auto& f) {
   f.title("trial");
   f("scenario", x.scenario, meaning::name);
@@ -184,7 +210,7 @@ void visit(TrialRecord& x, auto& f) {
   f("variants", x.variants);
   f.grouped("verdicts", x.verdicts, "an assertion each, of the ranks that agree on it");
   f.later("story", x.story, meaning::none,
-          "of the scenario: what is retained, why that is needless, where it was seen");
+          "of the scenario: what is retained, why that is needless");
   f.later("statistic", x.statistic, meaning::none,
           "in which the saving of a step is told and judged");
   f.later("symbols", x.symbols, meaning::none,
@@ -192,6 +218,9 @@ void visit(TrialRecord& x, auto& f) {
           "forms have the same one");
   f.optional("kept", x.kept, meaning::name,
              "what keeps the scenario's wasted memory, or how long: 'by the communication stream'");
+  f.optional("seen", x.seen, meaning::none, "where the scenario's waste was seen");
+  f.optional("published", x.published, meaning::none,
+             "figures of others beside those of this trial");
   f.optional("not_run", x.not_run, meaning::name,
              "why the trial did not run, or not to its end; where it had begun, its variants that "
              "had ended are kept and not judged");

@@ -45,9 +45,12 @@ struct FitRun {
   std::string unknown;   // why its peaks are not known; empty: they are
   std::string changed;   // by `tidemark advise`
   std::string worst;     // the place with the highest reserved bytes: "rank 3 cuda:1"
-  Bytes allocated = 0, active = 0, reserved = 0;  // the highest of all its GPUs
-  std::int64_t retries = 0, ooms = 0;             // of all its GPUs
-  std::int64_t step_ns = 0;                       // of the virtual clock; 0: not measured
+  Bytes allocated = 0, active = 0;  // the highest of all its GPUs
+  Bytes reserved = 0;  // likewise, with what the process had outside PyTorch's allocator
+  Bytes outside = 0;   // that alone
+  Bytes limit = 0;     // that a process may have (its memory fraction); 0: no limit of its own
+  std::int64_t retries = 0, ooms = 0;  // of all its GPUs
+  std::int64_t step_ns = 0;            // of the virtual clock; 0: not measured
   // Figures of the process with the most; 0: there was none, or it is not known.
   std::int64_t tokens = 0;       // that an nn.Embedding got in a step
   std::int64_t logits = 0;       // elements of the largest input of cross_entropy
@@ -63,8 +66,11 @@ struct FitRun {
 struct FitAnswer {
   FitValues values;  // of the lists
   std::string gpu;
-  std::string room;     // profile of the runs with room to spare that count
-  Bytes capacity = 0;   // for the allocator
+  std::string room;    // profile of the runs with room to spare that count
+  Bytes capacity = 0;  // for the allocator
+  Bytes limit = 0;     // that the program allows itself (memory fraction); 0: no limit of its own
+  /// What it can have of the GPU.
+  Bytes most() const { return limit > 0 && limit < capacity ? limit : capacity; }
   std::string verdict;  // "fits", "does not fit", "refused by the program", "unknown", "not run"
   std::string largest;  // of the searched variable; empty where nothing is searched or fits
   std::string next;     // the next value that does not fit; empty: none was found

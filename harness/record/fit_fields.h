@@ -42,6 +42,10 @@ void visit(FitRun& x, auto& f) {
   f("allocated", x.allocated, meaning::bytes);
   f("active", x.active, meaning::bytes);
   f("reserved", x.reserved, meaning::bytes);
+  f.optional("outside", x.outside, meaning::bytes,
+             "of the GPU, outside PyTorch's allocator: reserved has it too");
+  f.optional("limit", x.limit, meaning::bytes,
+             "that a process may have: its memory fraction of the GPU");
   f("retries", x.retries, meaning::count);
   f("ooms", x.ooms, meaning::count);
   f("step_ns", x.step_ns, meaning::ns, "of the virtual clock; 0: not measured");
@@ -63,6 +67,7 @@ void visit(FitAnswer& x, auto& f) {
   f("room_gpu", x.room, meaning::name,
     "profile of the runs with room to spare that count for this GPU");
   f("capacity_bytes", x.capacity, meaning::bytes);
+  f.optional("limit", x.limit, meaning::bytes, "that the program allows itself: memory fraction");
   f("verdict", x.verdict, meaning::name);
   f.optional("largest", x.largest);
   f.optional("next", x.next);

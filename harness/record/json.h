@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/record/growing_text.h"
 #include "harness/record/record.h"
 
 namespace tidemark {
@@ -16,8 +17,10 @@ namespace tidemark {
 /// them).
 enum class Extent { whole, read_back, head, details };
 
+class JsonSink;  // json_sink.h
+
 inline constexpr const char* kSchema = "tidemark/report";
-inline constexpr const char* kSchemaVersion = "3.1";
+inline constexpr const char* kSchemaVersion = "3.2";
 
 /// Keys in the schema's order. A number that is not finite has no place in JSON: it becomes null (a
 /// loss keeps it in "hex").
@@ -26,9 +29,15 @@ nlohmann::ordered_json to_json(const Report& report, Extent extent = Extent::who
 /// The file's text: the same report gives the same bytes. Numbers in the shortest form that reads
 /// back as the same number.
 std::string json_text(const nlohmann::ordered_json& value);
+/// That of a value of which only parts are held at a time. What `value` refers to has to be there
+/// when the text is made.
+using PutJson = std::function<void(JsonSink& sink)>;
+TextMaker json_text(PutJson value);
 /// On one line.
 std::string line_of(const nlohmann::ordered_json& value);
 std::string json_text(const Report& report, Extent extent = Extent::whole);
+/// The same, of a report that is there when the text is made.
+TextMaker report_text(const Report& report, Extent extent = Extent::whole);
 
 /// Verdicts of the same assertion together, in the order of their first; by rank among themselves.
 void put_in_order(std::vector<Verdict>& all);
@@ -39,8 +48,8 @@ std::string json_text(const TrialRecord& trial);
 TrialRecord parse_trial(std::string_view text, const std::string& where);
 
 /// report.json of a run's folder: without the details, and what comes up more than once is written
-/// once (shared.h).
-std::string head_text(const Report& report);
+/// once (shared.h). The report is there when the text is made.
+TextMaker head_text(const Report& report);
 /// The fields of a variant that `head_text` leaves out; empty where no rank has a record.
 std::string details_text(const VariantRecord& variant);
 /// Adds it to the variant as `head_text` has it. Throws as parse_report does, also where it is

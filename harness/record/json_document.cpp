@@ -140,10 +140,18 @@ JsonDocument::JsonDocument(std::string_view text) : text_(text) {
       const auto [first, begin] = open.back();
       open.pop_back();
       const auto from = waiting.begin() + static_cast<std::ptrdiff_t>(first);
-      lists_.push_back({static_cast<std::uint32_t>(refs_.size()),
-                        static_cast<std::uint32_t>(waiting.size() - first)});
+      const bool sparse =
+          c == ']' && waiting.size() - first > kSparse &&
+          std::none_of(from, waiting.end(), [](Ref item) { return (item & kList) != 0; });
+      List list{static_cast<std::uint32_t>(refs_.size())};
+      list.count = static_cast<std::uint32_t>(waiting.size() - first) & (kList - 1);
+      list.sparse = sparse;
+      lists_.push_back(list);
       begins_.push_back(static_cast<Ref>(begin));
-      refs_.insert(refs_.end(), from, waiting.end());
+      if (sparse)
+        for (std::size_t i = first; i < waiting.size(); i += kSparse) refs_.push_back(waiting[i]);
+      else
+        refs_.insert(refs_.end(), from, waiting.end());
       waiting.resize(first);
       waiting.push_back(static_cast<Ref>(lists_.size() - 1) | kList);
       ++at;
@@ -217,7 +225,16 @@ std::size_t JsonValue::size() const {
 }
 
 JsonValue JsonValue::operator[](std::size_t item) const {
-  return {*of_, of_->refs_[list().begin + item]};
+  if (!list().sparse) return {*of_, of_->refs_[list().begin + item]};
+  JsonValue out{*of_, of_->refs_[list().begin + item / JsonDocument::kSparse]};
+  for (std::size_t i = item % JsonDocument::kSparse; i > 0; --i) out.ref_ = out.behind();
+  return out;
+}
+
+JsonDocument::Ref JsonValue::behind() const {
+  const std::string_view text = of_->text_;
+  const std::size_t end = first() == '"' ? behind_text(text, ref_) : behind_word(text, ref_);
+  return static_cast<Ref>(std::min(text.find_first_not_of(", \t\r\n", end), text.size()));
 }
 
 JsonValue JsonValue::member(std::size_t member) const {

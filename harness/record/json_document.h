@@ -1,7 +1,8 @@
 // A JSON text as it lies in its file: the places of its values, and no copies of them. Read only.
 //
 // A value takes 4 bytes beside the text, a key 4 and a list or an object 8, where a tree of
-// nlohmann's takes 16 to 60: files of others may be large.
+// nlohmann's takes 16 to 60: files of others may be large. Of a long list without lists in it every
+// sixteenth value alone has a place.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +42,11 @@ class JsonDocument {
   using Ref = std::uint32_t;  // a place in the text, or kList and a place in lists_
   static constexpr Ref kList = Ref{1} << 31;
   struct List {
-    std::uint32_t begin = 0, count = 0;  // in refs_; keys and values in turn
+    std::uint32_t begin = 0;  // in refs_; keys and values in turn
+    std::uint32_t count : 31 = 0;
+    std::uint32_t sparse : 1 = 0;  // refs_ has every kSparse-th of its values
   };
+  static constexpr std::size_t kSparse = 16;
 
   std::string_view text_;
   std::deque<Ref> refs_;
@@ -67,6 +71,15 @@ class JsonValue {
   /// Of a list or an object; of another value 1, of null 0.
   std::size_t size() const;
   JsonValue operator[](std::size_t item) const;
+  /// Calls `visit(item, number)` with each item of a list.
+  void each(const auto& visit) const {
+    if (!list().sparse) {
+      for (std::size_t i = 0; i < size(); ++i) visit((*this)[i], i);
+      return;
+    }
+    JsonValue item{*of_, of_->refs_[list().begin]};
+    for (std::size_t i = 0; i < list().count; ++i, item.ref_ = item.behind()) visit(item, i);
+  }
   std::string key(std::size_t member) const;
   JsonValue member(std::size_t member) const;
   /// None also where it is no object.
@@ -91,6 +104,8 @@ class JsonValue {
   const JsonDocument::List& list() const { return of_->lists_[ref_ & ~JsonDocument::kList]; }
   std::size_t begin() const { return is_list() ? of_->begins_[ref_ & ~JsonDocument::kList] : ref_; }
   char first() const { return of_->text_[begin()]; }
+  /// The place of the scalar behind this one, in the same list.
+  Ref behind() const;
   /// Digits and what is among them, of a number.
   std::string_view digits() const;
 

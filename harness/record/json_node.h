@@ -35,7 +35,7 @@ class Node {
 
   void each(auto visit) const {
     need(value_.is_array(), "an array");
-    for (std::size_t i = 0; i < value_.size(); ++i) visit(Node(value_[i], *this, {}, i));
+    value_.each([&](const JsonValue& item, std::size_t i) { visit(Node(item, *this, {}, i)); });
   }
 
   void members(auto visit) const {

@@ -9,6 +9,17 @@
 namespace tidemark {
 namespace {
 using Json = nlohmann::ordered_json;
+
+void put_report(JsonSink& out, const Report& report, Extent extent) {
+  out.open('{');
+  out.key("schema"), out.put(kSchema);
+  out.key("schema_version"), out.put(kSchemaVersion);
+  out.key("run"), JsonWriter(out).value(report.run);
+  out.key("trials"), JsonWriter(out, extent).value(report.trials);
+  out.key("summary"), JsonWriter(out).value(Summary(report));
+  out.close();
+}
+
 }  // namespace
 
 Json number(double value) {
@@ -53,46 +64,69 @@ void put_in_order(std::vector<Verdict>& all) {
   all = std::move(out);
 }
 
-std::string head_text(const Report& report) {
-  Json trials = json_of(report.trials, Extent::head);
-  Json shared = share(trials);
-  std::string out = fmt::format(
-      "{{\n\"schema\": \"{}\",\n\"schema_version\": \"{}\",\n\"run\": {},\n\"summary\": {}",
-      kSchema, kSchemaVersion, line_of(json_of(report.run)), line_of(json_of(Summary(report))));
-  for (const auto& [key, list] : {std::pair{"trials", &trials}, {"shared", &shared}}) {
-    out += fmt::format(",\n\"{}\": [", key);
-    const char* comma = "\n";
-    for (const Json& each : *list) out += comma + line_of(each), comma = ",\n";
-    out += "\n]";
-  }
-  return out + "\n}\n";
+TextMaker head_text(const Report& report) {
+  return [&report](const Put& put) {
+    const auto value = [](const TrialRecord& trial) {
+      return [&trial](JsonSink& out) { JsonWriter(out, Extent::head).value(trial); };
+    };
+    Sharing sharing;
+    for (const TrialRecord& trial : report.trials) value(trial)(sharing.seen());
+    GrowingText out(put);
+    out += fmt::format(
+        "{{\n\"schema\": \"{}\",\n\"schema_version\": \"{}\",\n\"run\": {},\n\"summary\": {}",
+        kSchema, kSchemaVersion, line_of(json_of(report.run)), line_of(json_of(Summary(report))));
+    const auto list = [&](const char* key, const auto& all, auto write) {
+      out += fmt::format(",\n\"{}\": [", key);
+      const char* comma = "\n";
+      for (const auto& each : all) out += comma, write(each), comma = ",\n";
+      out += "\n]";
+    };
+    list("trials", report.trials,
+         [&](const TrialRecord& trial) { sharing.write(out, value(trial)); });
+    list("shared", sharing.shared(), [&](const std::string& each) { out += each; });
+    out += "\n}\n";
+    out.finish();
+  };
 }
 
 std::string details_text(const VariantRecord& variant) {
   if (variant.ranks.empty()) return "";
-  Json ranks = Json::array();
-  for (const RankRecord& rank : variant.ranks) {
-    ranks.push_back({{"rank", rank.rank}});
-    ranks.back().update(json_of(rank, Extent::details));
-  }
-  Json out{
-      {"schema", "tidemark/details"}, {"schema_version", kSchemaVersion}, {"name", variant.name}};
-  out.update(json_of(variant, Extent::details));
-  out["ranks"] = std::move(ranks);
-  return line_of(out) + '\n';
+  return whole([&](const Put& put) {
+    GrowingText text(put);
+    JsonLine out(text);
+    out.open('{');
+    out.key("schema"), out.put("tidemark/details");
+    out.key("schema_version"), out.put(kSchemaVersion);
+    out.key("name"), out.put(variant.name);
+    JsonWriter(out, Extent::details).fields(variant);
+    out.key("ranks"), out.open('[');
+    for (const RankRecord& rank : variant.ranks) {
+      out.open('{'), out.key("rank"), out.put(rank.rank);
+      JsonWriter(out, Extent::details).fields(rank);
+      out.close();
+    }
+    out.close();
+    out.close();
+    text += '\n';
+    text.finish();
+  });
 }
 
 Json to_json(const Report& report, Extent extent) {
-  return {{"schema", kSchema},
-          {"schema_version", kSchemaVersion},
-          {"run", json_of(report.run)},
-          {"trials", json_of(report.trials, extent)},
-          {"summary", json_of(Summary(report))}};
+  JsonTree out;
+  put_report(out, report, extent);
+  return out.take();
 }
 
-std::string json_text(const TrialRecord& trial) { return json_text(json_of(trial)); }
+TextMaker report_text(const Report& report, Extent extent) {
+  return json_text([&report, extent](JsonSink& out) { put_report(out, report, extent); });
+}
+
 std::string json_text(const Report& report, Extent extent) {
-  return json_text(to_json(report, extent));
+  return whole(report_text(report, extent));
+}
+std::string json_text(const TrialRecord& trial) {
+  return whole(json_text(PutJson([&](JsonSink& out) { JsonWriter(out).value(trial); })));
 }
 
 }  // namespace tidemark

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,6 +16,7 @@
 
 #include "harness/record/fields.h"
 #include "harness/record/json.h"
+#include "harness/record/json_sink.h"
 
 namespace tidemark {
 
@@ -28,34 +30,40 @@ nlohmann::ordered_json text_or_null(const std::string& text);
 /// Verdicts of the same assertion together, in the order of their first; by rank among themselves.
 std::vector<const Verdict*> in_order(const std::vector<Verdict>& all);
 
+nlohmann::ordered_json json_of(const auto& x, Extent extent = Extent::whole);
+
 class JsonWriter {
  public:
   using Json = nlohmann::ordered_json;
   using Keys = std::vector<std::string_view>;
 
   /// `only`: the keys to write of the outermost struct; empty: all.
-  explicit JsonWriter(Extent extent = Extent::whole, Keys only = {})
-      : extent_(extent), only_(std::move(only)) {}
-  Json take() { return std::move(out_); }
+  explicit JsonWriter(JsonSink& out, Extent extent = Extent::whole, Keys only = {})
+      : out_(out), extent_(extent), only_(std::move(only)) {}
 
   template <class T>
-  Json value(const T& x, const Meaning& meaning = {}) const {
+  void value(const T& x, const Meaning& meaning = {}) const {
     if constexpr (std::is_same_v<T, std::string>) {
-      return meaning.null_if_empty ? text_or_null(x) : Json(x);
+      out_.put(meaning.null_if_empty ? text_or_null(x) : Json(x));
     } else if constexpr (std::is_same_v<T, double>) {
-      return number(x);
+      out_.put(number(x));
     } else if constexpr (std::is_enum_v<T>) {
-      return name_of(x);
+      out_.put(name_of(x));
     } else if constexpr (std::is_arithmetic_v<T>) {
-      return x;
+      out_.put(x);
     } else {
-      return composed(x, meaning);
+      compose(x, meaning);
     }
+  }
+  /// The fields of a struct, without its brackets.
+  template <class T>
+  void fields(const T& x) {
+    tidemark::visit(const_cast<T&>(x), *this);  // `visit` serves reading too; this only looks
   }
 
   void title(const char*, const char* = "") {}
   void operator()(const char* key, const auto& x, const Meaning& meaning = {}, const char* = "") {
-    if (wanted(key)) out_.push_back({key, value(x, meaning)});
+    if (wanted(key)) out_.key(key), value(x, meaning);
   }
   void later(const char* key, const auto& x, const Meaning& meaning = {}, const char* = "") {
     (*this)(key, x, meaning);
@@ -73,29 +81,31 @@ class JsonWriter {
   template <class T>
   void runs(const char* key, const std::vector<T>& all, const char*) {
     if (!wanted(key)) return;
-    Json list = Json::array();
+    out_.key(key), out_.open('[');
     for (std::size_t i = 0; i < all.size();) {
       std::size_t next = i + 1;
       while (next < all.size() && all[next] == all[i]) ++next;
-      list.push_back({{"times", next - i}});
-      list.back().update(value(all[i]));
+      out_.open('{'), out_.key("times"), out_.put(next - i);
+      JsonWriter(out_, extent_).fields(all[i]);
+      out_.close();
       i = next;
     }
-    out_.push_back({key, std::move(list)});
+    out_.close();
   }
   void exact(const char* key, const char* hex, const std::optional<double>& x) {
     const bool finite = x && std::isfinite(*x);
-    out_.push_back({key, finite ? Json(*x) : Json(nullptr)});
-    out_.push_back({hex, x ? Json(fmt::format("{:a}", *x)) : Json(nullptr)});
+    out_.key(key), out_.put(finite ? Json(*x) : Json(nullptr));
+    out_.key(hex), out_.put(x ? Json(fmt::format("{:a}", *x)) : Json(nullptr));
   }
   void derived(const char* key, auto made, const char*, const char*) {
-    if (wanted(key)) out_.push_back({key, value(made())});
+    if (wanted(key)) out_.key(key), value(made());
   }
   void group(const char* key, const char*, auto fields) {
     if (!wanted(key)) return;
-    JsonWriter inner(extent_);
+    out_.key(key), out_.open('{');
+    JsonWriter inner(out_, extent_);
     fields(inner);
-    out_.push_back({key, inner.take()});
+    out_.close();
   }
   void either(const char* key, const std::string& text, auto fields) {
     if (text.empty())
@@ -110,23 +120,18 @@ class JsonWriter {
   }
   void grouped(const char* key, const std::vector<Verdict>& all, const char*) {
     if (!wanted(key)) return;
-    Json list = Json::array();
-    std::map<std::string, std::size_t> places;  // by text
-    for (const Verdict* each : in_order(all)) {
-      Json one = value(*each);
-      const auto [at, fresh] =
-          places.emplace(one.dump(-1, ' ', false, Json::error_handler_t::replace), list.size());
-      if (fresh) {
-        one.push_back({"ranks", Json::array()});
-        list.push_back(std::move(one));
-      }
-      list[at->second]["ranks"].push_back(each->rank);
+    out_.key(key), out_.open('[');
+    const std::vector<const Verdict*> ordered = in_order(all);
+    for (std::size_t begin = 0, end = 0; begin < ordered.size(); begin = end) {
+      while (end < ordered.size() && ordered[end]->variant == ordered[begin]->variant &&
+             ordered[end]->name == ordered[begin]->name)
+        ++end;
+      assertion(std::span(ordered).subspan(begin, end - begin));
     }
-    out_.push_back({key, std::move(list)});
+    out_.close();
   }
   void detail(const char* key, const auto& x, const Meaning& meaning = {}, const char* = "") {
-    if (extent_ != Extent::head && chosen(key))
-      out_.push_back({key, JsonWriter().value(x, meaning)});
+    if (extent_ != Extent::head && chosen(key)) out_.key(key), JsonWriter(out_).value(x, meaning);
   }
   void exported(const char* key, const auto& x) {
     if (extent_ == Extent::whole) detail(key, x);
@@ -138,13 +143,12 @@ class JsonWriter {
   template <class Row>
   struct Column {
     const std::vector<Row>& rows;
-    Json& out;
+    JsonSink& out;
 
     void operator()(const char* key, auto Row::*member) {
-      Json::array_t list;
-      list.reserve(rows.size());
-      for (const Row& row : rows) list.emplace_back(row.*member);
-      out.push_back({key, std::move(list)});
+      out.key(key), out.open('[');
+      for (const Row& row : rows) out.put(row.*member);
+      out.close();
     }
     void places(const char* key, auto Row::*member, const std::vector<std::string>&) {
       (*this)(key, member);
@@ -152,41 +156,66 @@ class JsonWriter {
     void letters(const char* key, auto Row::*member, std::string_view all) {
       std::string text;
       for (const Row& row : rows) text += all[static_cast<std::size_t>(row.*member)];
-      out.push_back({key, std::move(text)});
+      out.key(key), out.put(text);
     }
   };
 
+  /// Verdicts of one assertion: those that differ in the rank alone are one.
+  void assertion(std::span<const Verdict* const> all) {
+    struct Alike {
+      const Verdict* first;
+      std::vector<int> ranks;
+    };
+    std::vector<Alike> groups;
+    std::map<std::string, std::size_t> places;  // by text
+    for (const Verdict* each : all) {
+      const auto [at, fresh] =
+          places.emplace(all.size() > 1 ? line_of(json_of(*each)) : "", groups.size());
+      if (fresh) groups.push_back({each, {}});
+      groups[at->second].ranks.push_back(each->rank);
+    }
+    for (const Alike& one : groups) {
+      out_.open('{');
+      JsonWriter(out_, extent_).fields(*one.first);
+      out_.key("ranks"), value(one.ranks);
+      out_.close();
+    }
+  }
+
   template <class T>
     requires(!kInColumns<T>)
-  Json composed(const std::vector<T>& all, const Meaning& meaning) const {
-    Json out = Json::array();
-    for (const T& each : all) out.push_back(value(each, meaning));
-    return out;
+  void compose(const std::vector<T>& all, const Meaning& meaning) const {
+    out_.open('[');
+    for (const T& each : all) value(each, meaning);
+    out_.close();
   }
   template <class T>
-  Json composed(const std::map<std::string, T>& all, const Meaning& meaning) const {
-    Json out = Json::object();
-    for (const auto& [key, each] : all) out.push_back({key, value(each, meaning)});
-    return out;
+  void compose(const std::map<std::string, T>& all, const Meaning& meaning) const {
+    out_.open('{');
+    for (const auto& [key, each] : all) out_.key(key), value(each, meaning);
+    out_.close();
   }
   template <class T>
-  Json composed(const std::map<MemoryKind, T>& all, const Meaning& meaning) const {
-    Json out = Json::object();
-    for (const auto& [kind, each] : all) out.push_back({name_of(kind), value(each, meaning)});
-    return out;
+  void compose(const std::map<MemoryKind, T>& all, const Meaning& meaning) const {
+    out_.open('{');
+    for (const auto& [kind, each] : all) out_.key(name_of(kind)), value(each, meaning);
+    out_.close();
   }
   template <class T>
-  Json composed(const std::optional<T>& x, const Meaning& meaning) const {
-    return x ? value(*x, meaning) : Json(nullptr);
+  void compose(const std::optional<T>& x, const Meaning& meaning) const {
+    if (x)
+      value(*x, meaning);
+    else
+      out_.put(nullptr);
   }
-  static Json composed(const Setting& x, const Meaning&) {
-    return std::visit([](const auto& is) { return Json(is); }, x);
+  void compose(const Setting& x, const Meaning&) const {
+    std::visit([&](const auto& is) { out_.put(is); }, x);
   }
   template <class T>
-  Json composed(const T& x, const Meaning&) const {
-    JsonWriter inner(extent_);
-    tidemark::visit(const_cast<T&>(x), inner);  // `visit` serves reading too; this only looks
-    return inner.take();
+  void compose(const T& x, const Meaning&) const {
+    out_.open('{');
+    JsonWriter(out_, extent_).fields(x);
+    out_.close();
   }
 
   bool chosen(std::string_view key) const {
@@ -194,21 +223,25 @@ class JsonWriter {
   }
   bool wanted(std::string_view key) const { return extent_ != Extent::details && chosen(key); }
 
+  JsonSink& out_;
   Extent extent_;
   Keys only_;
-  Json out_ = Json::object();
 };
 
 /// A struct of the record as JSON.
-nlohmann::ordered_json json_of(const auto& x, Extent extent = Extent::whole) {
-  return JsonWriter(extent).value(x);
+nlohmann::ordered_json json_of(const auto& x, Extent extent) {
+  JsonTree out;
+  JsonWriter(out, extent).value(x);
+  return out.take();
 }
 /// Some of its keys.
 template <class T>
 nlohmann::ordered_json json_of(const T& x, JsonWriter::Keys only) {
-  JsonWriter writer(Extent::whole, std::move(only));
-  tidemark::visit(const_cast<T&>(x), writer);
-  return writer.take();
+  JsonTree out;
+  out.open('{');
+  JsonWriter(out, Extent::whole, std::move(only)).fields(x);
+  out.close();
+  return out.take();
 }
 
 }  // namespace tidemark

@@ -24,6 +24,7 @@ inline constexpr Meaning place{"place", R"({"type": "integer", "minimum": -1})"}
 inline constexpr Meaning rank{"rank_number", R"({"type": "integer", "minimum": 0})"};
 inline constexpr Meaning ratio{"ratio", R"({"type": "number", "minimum": 0})"};
 inline constexpr Meaning name{"name", R"({"type": "string", "minLength": 1})"};
+inline constexpr Meaning link{"link", R"({"type": "string", "pattern": "^https://"})"};
 inline constexpr Meaning reason{"reason", R"({"type": ["string", "null"], "minLength": 1})", true};
 inline constexpr Meaning device{"device_kind", R"({"enum": ["virtual", "cuda"]})"};
 /// A word of MemoryKind; SchemaMaker writes the list.

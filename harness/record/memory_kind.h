@@ -27,6 +27,7 @@ enum class MemoryKind {
   sharding_buffers,            // flat buffers of FSDP and ZeRO: copied from or to parameters
   gathered_parameters,         // unsharded: whole ones that are made of their shards
   gathered_frozen_parameters,  // likewise, which have no gradient
+  autocast_copies,             // of weights, which autocast keeps until its context ends
   backward,                    // made in the backward, and no gradient of a parameter
   optimizer_temporaries,       // within an optimizer's step
   other,
@@ -50,6 +51,7 @@ constexpr auto words(MemoryKind) {
                     "sharding buffers",
                     "gathered parameters",
                     "gathered frozen parameters",
+                    "autocast copies",
                     "backward",
                     "optimizer temporaries",
                     "other",

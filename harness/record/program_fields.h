@@ -17,6 +17,15 @@ void visit(DeviceRecord& x, auto& f) {
   f("requested", x.requested, meaning::bytes);
   f("retries", x.retries, meaning::count);
   f("ooms", x.ooms, meaning::count);
+  f.optional("outside", x.outside, meaning::bytes,
+             "highest that the process had of the device outside PyTorch's allocator, by the "
+             "driver's books");
+  f.optional("taken", x.taken, meaning::bytes, "highest of reserved and outside together");
+  f.optional("refused", x.refused, meaning::bytes,
+             "the last request outside the allocator for which the device had no room");
+  f.optional("refused_left", x.refused_left, meaning::bytes, "what the device had left then");
+  f.optional("limit", x.limit, meaning::bytes,
+             "that the process may have: its memory fraction of the device");
 }
 
 void visit(CollectiveCalls& x, auto& f) {
@@ -55,6 +64,18 @@ void visit(ProcessRecord& x, auto& f) {
   f("collectives", x.collectives);
   f("events", x.unknown);
   f("stood_in", x.stood_in, meaning::count);
+  f.optional("host", x.host, meaning::none, "in the file of a process alone, as the next three");
+  f.optional("gpus", x.gpus, meaning::none, "names of the GPUs that it sees");
+  f.optional("begin_ns", x.begin_ns, meaning::ns);
+  f.optional("end_ns", x.end_ns, meaning::ns);
+}
+
+void visit(SharedGpu& x, auto& f) {
+  f.title("shared_gpu", "a GPU that several processes used at the same time");
+  f("gpu", x.gpu, meaning::none, "as CUDA_VISIBLE_DEVICES has it");
+  f("places", x.places);
+  f("bytes", x.bytes, meaning::bytes,
+    "at most: the sum of their peaks, and a context for each but the first");
 }
 
 void visit(AlivePart& x, auto& f) {
@@ -91,14 +112,22 @@ void visit(MemoryNeed& x, auto& f) {
   f.optional("until", x.until);
 }
 
+void visit(Finding& x, auto& f) {
+  f.title("finding", "the outcome of a program in one sentence that begins with its script");
+  f("kind", x.kind);
+  f("text", x.text);
+}
+
 void visit(ProgramRecord& x, auto& f) {
   f.title("program", "a program under tidemark exec, under one schedule of the virtual device");
   f("program", x.words, meaning::none, "the words by which it was started");
   f("exit_code", x.exit_code, meaning::none, "the program's own");
   f("ranks", x.processes, meaning::none, "its processes, by rank");
   f.optional("needs", x.needs);
+  f.optional("shared", x.shared);
+  f.optional("finding", x.finding);
   f.optional("findings", x.findings, meaning::none,
-             "the outcome in sentences: out of memory, grows, fits");
+             "what the finding rests on, in sentences: out of memory, grows, fits");
 }
 
 }  // namespace tidemark

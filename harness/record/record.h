@@ -149,6 +149,26 @@ struct Symbol {
   std::optional<double> value = {};
 };
 
+/// Where the waste of a scenario was seen: a public issue or pull request, or "own" without a link.
+struct Source {
+  std::string name;  // "pytorch/pytorch#138119"
+  std::string link;  // https://...; empty: own
+  std::string what;  // what it reports, in a few words
+  bool operator==(const Source&) const = default;
+};
+
+/// A saving that a source publishes, and that of the same two variants in this trial.
+struct PublishedFigure {
+  std::string source;  // its name
+  std::string what;    // of which model and layout, as far as the source says
+  std::string value;   // as published: "10 %"
+  std::string from, to;
+  /// Highest peaks of the last step here, on the worst rank and in the scenario's own statistic;
+  /// none where the variant did not run.
+  std::optional<Bytes> before = {}, after = {};
+  bool operator==(const PublishedFigure&) const = default;
+};
+
 /// Of a trial: what `run` takes, what a rank records and what a reader reads.
 inline constexpr int kMostTrialSteps = 100'000;
 
@@ -163,6 +183,8 @@ struct TrialRecord {
   std::vector<Verdict> verdicts;
   std::string story;                           // of the scenario
   std::string kept;                            // by what, or how long, in a few words
+  std::vector<Source> seen;                    // where
+  std::vector<PublishedFigure> published;      // that the trial can stand beside
   Statistic statistic = Statistic::allocated;  // in which its saving is told
   std::vector<Symbol> symbols;                 // of its forms
   std::string not_run = {};  // why the trial did not run, or not to its end; else empty

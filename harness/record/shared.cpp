@@ -2,112 +2,147 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-#include <unordered_map>
-#include <vector>
+#include <deque>
+#include <optional>
+#include <utility>
 
 namespace tidemark {
 namespace {
 
 constexpr std::size_t kShortest = 24;  // characters; what is shorter stays where it is
 
-class Sharing {
- public:
-  using Json = nlohmann::ordered_json;
+}  // namespace
 
-  Json share(Json& value) {
-    number(value);
-    times_.resize(kinds_.size());
-    places_.assign(kinds_.size(), kNowhere);
-    std::size_t at = 0;
-    count(value, at);
-    at = 0;
-    value = inside(value, at);
-    return std::move(shared_);
+void Sharing::Numbers::open(char bracket) {
+  open_.push_back({of_.seen_.size(), 0, std::string(1, bracket)});
+  of_.seen_.push_back({});
+}
+
+void Sharing::Numbers::key(std::string_view key) {
+  (open_.back().key += key) += '\n';
+  open_.back().length += key.size() + 3;
+}
+
+void Sharing::Numbers::put(const Json& scalar) {
+  std::string text = scalar.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::size_t length = text.size();
+  of_.seen_.push_back({});
+  number({of_.seen_.size() - 1, length, std::move(text)}, scalar.is_string());
+}
+
+void Sharing::Numbers::close() {
+  Open value = std::move(open_.back());
+  open_.pop_back();
+  number(std::move(value), true);
+}
+
+void Sharing::Numbers::number(Open&& value, bool long_is_shared) {
+  const auto next = static_cast<std::uint32_t>(of_.kinds_.size());
+  const std::size_t length = value.length, seen = value.seen;
+  const auto [at, fresh] = kinds_.try_emplace(std::move(value.key), next);
+  if (fresh) of_.kinds_.push_back({long_is_shared && length >= kShortest});
+  of_.seen_[seen] = {at->second, static_cast<std::uint32_t>(of_.seen_.size() - seen)};
+  if (open_.empty()) return;
+  open_.back().key += fmt::format("{},", at->second);
+  open_.back().length += length + 1;
+}
+
+/// Inside of what has come up before nothing counts again.
+void Sharing::count() {
+  numbers_.kinds_ = {};
+  for (std::size_t at = 0; at < seen_.size();) {
+    Kind& kind = kinds_[seen_[at].kind];
+    at += kind.shareable && ++kind.times > 1 ? seen_[at].values : 1;
+  }
+  counted_ = true;
+}
+
+/// Writes a value with references in it.
+class Sharing::Writer : public JsonSink {
+ public:
+  Writer(Sharing& of, GrowingText& out) : of_(of), lines_(1) { lines_[0].line.emplace(out); }
+
+  void open(char bracket) override {
+    if (left_out_ > 0) {
+      ++left_out_;
+    } else if (begins(1)) {
+      line().open(bracket);
+      ++lines_.back().depth;
+    }
+  }
+  void close() override {
+    if (left_out_ > 0) {
+      --left_out_;
+      return;
+    }
+    line().close();
+    if (--lines_.back().depth == 0) end();
+  }
+  void key(std::string_view key) override {
+    if (left_out_ == 0) line().key(key);
+  }
+  void put(const Json& scalar) override {
+    if (left_out_ > 0 || !begins(0)) return;
+    const auto* text = scalar.is_string() ? &scalar.get_ref<const std::string&>() : nullptr;
+    line().put(text != nullptr && text->starts_with('$') ? Json("$" + *text) : scalar);
+    if (lines_.back().depth == 0) end();
   }
 
  private:
-  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
-  struct Place {  // of a value, in the order in which they are written
-    std::size_t kind, values, length;
+  /// A text that is written: the value itself, or one that others refer to.
+  struct Line {
+    std::size_t depth = 0;  // of what is open in it
+    std::uint32_t kind = 0;
+    std::string text;
+    Put put;
+    std::optional<GrowingText> made;
+    std::optional<JsonLine> line;
   };
 
-  /// Gives equal values the same number.
-  Place number(const Json& value) {
-    const std::size_t mine = all_.size();
-    all_.push_back({});
-    std::string key;
-    std::size_t length = 0;
-    if (value.is_structured()) {
-      key = value.is_array() ? "[" : "{";
-      for (const auto& [name, item] : value.items()) {
-        const Place inner = number(item);
-        if (value.is_object()) key += fmt::format("{}\n", name), length += name.size() + 3;
-        key += fmt::format("{},", inner.kind);
-        length += inner.length + 1;
-      }
-    } else {
-      key = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-      length = key.size();
+  JsonLine& line() { return *lines_.back().line; }
+  void refer(std::size_t place) { line().put(fmt::format("${}", place)); }
+
+  /// False where a reference stands for the value, which is left out, `depth` deep.
+  bool begins(std::size_t depth) {
+    const auto [number, values] = of_.seen_[of_.at_];
+    const Kind& kind = of_.kinds_[number];
+    if (!kind.shareable || kind.times < 2) {
+      ++of_.at_;
+      return true;
     }
-    const std::size_t kind = kinds_.try_emplace(std::move(key), kinds_.size()).first->second;
-    return all_[mine] = {kind, all_.size() - mine, length};
+    if (kind.place != kNowhere) {
+      of_.at_ += values;
+      refer(kind.place);
+      left_out_ = depth;
+      return false;
+    }
+    ++of_.at_;
+    Line& fresh = lines_.emplace_back();
+    fresh.kind = number;
+    fresh.put = [&fresh](std::string_view part) { fresh.text += part; };
+    fresh.line.emplace(fresh.made.emplace(fresh.put));
+    return true;
+  }
+  /// The value is written whole.
+  void end() {
+    if (lines_.size() == 1) return;
+    Line& done = lines_.back();
+    done.made->finish();
+    const std::size_t place = of_.kinds_[done.kind].place = of_.shared_.size();
+    of_.shared_.push_back(std::move(done.text));
+    lines_.pop_back();
+    refer(place);
   }
 
-  bool shareable(const Json& value, const Place& place) const {
-    return (value.is_structured() || value.is_string()) && place.length >= kShortest;
-  }
-
-  /// Inside of what has come up before nothing counts again.
-  void count(const Json& value, std::size_t& at) {
-    const Place place = all_[at];
-    if (shareable(value, place) && ++times_[place.kind] > 1) {
-      at += place.values;
-      return;
-    }
-    ++at;
-    if (value.is_structured())
-      for (const auto& item : value) count(item, at);
-  }
-
-  Json reference(const Json& value, std::size_t& at) {
-    const Place place = all_[at];
-    if (!shareable(value, place) || times_[place.kind] < 2) return inside(value, at);
-    if (places_[place.kind] == kNowhere) {
-      Json made = inside(value, at);
-      places_[place.kind] = shared_.size();
-      shared_.push_back(std::move(made));
-    } else {
-      at += place.values;
-    }
-    return fmt::format("${}", places_[place.kind]);
-  }
-
-  Json inside(const Json& value, std::size_t& at) {
-    ++at;
-    if (value.is_string()) {
-      const auto& text = value.get_ref<const std::string&>();
-      return text.starts_with('$') ? Json("$" + text) : value;
-    }
-    if (!value.is_structured()) return value;
-    Json out = value.is_array() ? Json::array() : Json::object();
-    for (const auto& [name, item] : value.items()) {
-      if (value.is_array())
-        out.push_back(reference(item, at));
-      else
-        out.push_back({name, reference(item, at)});
-    }
-    return out;
-  }
-
-  std::unordered_map<std::string, std::size_t> kinds_;
-  std::vector<Place> all_;
-  std::vector<std::size_t> times_, places_;
-  Json shared_ = Json::array();
+  Sharing& of_;
+  std::deque<Line> lines_;    // the last is being written
+  std::size_t left_out_ = 0;  // depth in a value that is left out
 };
 
-}  // namespace
-
-nlohmann::ordered_json share(nlohmann::ordered_json& value) { return Sharing().share(value); }
+void Sharing::write(GrowingText& out, const PutJson& value) {
+  if (!counted_) count();
+  Writer writer(*this, out);
+  value(writer);
+}
 
 }  // namespace tidemark

@@ -21,7 +21,12 @@ constexpr Unit kBinary[] = {
 }  // namespace
 
 std::string ByteUnit::operator()(Bytes value) const {
-  return fmt::format("{:.{}f}", static_cast<double>(value) / bytes, decimals);
+  std::string text = fmt::format("{:.{}f}", static_cast<double>(value) / bytes, decimals);
+  if (value > 0 && text.find_first_not_of("0.") == text.npos) {  // 0.00 would be nothing
+    text.back() = '1';
+    text.insert(0, "<");
+  }
+  return text;
 }
 
 ByteUnit unit_for(Bytes largest, Bytes smallest) {

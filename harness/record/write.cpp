@@ -45,13 +45,6 @@ void write_files(const fs::path& folder, const std::vector<File>& files,
   drafts.publish();
 }
 
-void write_file(const fs::path& folder, const std::string& path, const TextMaker& text,
-                const std::string& remedy) {
-  Drafts drafts(folder, remedy);
-  drafts.write(path, text);
-  drafts.publish();
-}
-
 void write_bytes(const fs::path& file, std::string_view bytes) {
   const int opened = create_file(file.c_str());
   const Held guard(opened);
@@ -127,27 +120,29 @@ Held Drafts::open_folder(const fs::path& below) {
 }
 
 void Drafts::write(const File& file) {
-  write(file.path, [&](const Put& put) { put(file.bytes); });
-}
-
-void Drafts::write(const std::string& below, const TextMaker& text) {
-  const fs::path path = below;
+  const fs::path path = file.path;
   const Held folder = open_folder(path.parent_path());
   const std::string draft = path.filename().string() + kDraft;
   drafts_.push_back(path);
   const int opened = create_file_at(folder.file(), draft.c_str(), O_WRONLY, 0666);
   Held guard(opened);
-  const auto check = [&](bool done) {
-    if (!done) refuse(folder_ / path, std::string("cannot be written: ") + std::strerror(errno));
+  const auto check = [&](bool done, const fs::path& at) {
+    if (!done) refuse(folder_ / at, std::string("cannot be written: ") + std::strerror(errno));
   };
-  check(opened >= 0);
-  text([&](std::string_view part) { check(write_whole(opened, part)); });
+  const bool taken = errno == EISDIR || errno == EEXIST;  // by what is no file
+  check(opened >= 0, taken ? path.parent_path() / draft : path);
+  const Put put = [&](std::string_view part) { check(write_whole(opened, part), path); };
+  file.text ? file.text(put) : put(file.bytes);
 }
 
 void Drafts::publish() {
   for (const fs::path& path : drafts_) {
     const Held folder = open_folder(path.parent_path());
     const std::string name = path.filename();
+    struct stat old {};
+    if (fstatat(folder.file(), name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (S_ISCHR(old.st_mode) || S_ISBLK(old.st_mode)))
+      refuse(folder_ / path, "is a device, which no file is put in the place of");
     if (renameat(folder.file(), (name + kDraft).c_str(), folder.file(), name.c_str()) != 0)
       refuse(folder_ / path, std::string("cannot be put in place: ") + std::strerror(errno));
   }

@@ -14,7 +14,8 @@ namespace tidemark {
 
 struct File {
   std::string path;  // below the folder
-  std::string bytes;
+  std::string bytes = {};
+  TextMaker text = {};  // in place of bytes, made while it is written
 };
 
 /// All or nothing, as far as a file system allows: the files are written beside their names, and
@@ -23,10 +24,6 @@ struct File {
 /// file is replaced. Throws std::runtime_error in one line that ends with `remedy`.
 void write_files(const std::filesystem::path& folder, const std::vector<File>& files,
                  const std::string& remedy = "choose another output folder (--out)");
-
-/// One file that is written as its text is made.
-void write_file(const std::filesystem::path& folder, const std::string& path, const TextMaker& text,
-                const std::string& remedy = "choose another output folder (--out)");
 
 /// A new file of a folder that tidemark has made. Throws std::runtime_error in one line.
 void write_bytes(const std::filesystem::path& file, std::string_view bytes);
@@ -48,7 +45,6 @@ class Drafts {
   Drafts& operator=(const Drafts&) = delete;
 
   void write(const File& file);
-  void write(const std::string& path, const TextMaker& text);
   /// Renames all that were written.
   void publish();
 
