@@ -8,7 +8,7 @@ from testing.said import FOLDER, Said, drawn
 DEVICES, FRAMES = 64, 1000  # harness/memory/format/format.h
 
 
-@pytest.mark.parametrize("device", drawn([0, 15, 16, DEVICES - 1], 2))
+@pytest.mark.parametrize("device", drawn([0, 15, 16, DEVICES - 1], 4))
 def test_devices(device):
     """A program's memory counts on each device that it can have."""
     (FOLDER / "on.py").write_text("import sys, torch\nx = torch.empty(500 << 20, dtype=torch.uint8, device=f'cuda:{sys.argv[1]}')\n")
@@ -20,7 +20,7 @@ def test_no_more_devices():
     Said("--devices", DEVICES + 1, "--", "true").ends(2, "--devices")
 
 
-@pytest.mark.parametrize("depth", drawn([FRAMES - 20, FRAMES, FRAMES + 1, 3 * FRAMES], 2))
+@pytest.mark.parametrize("depth", drawn([FRAMES - 20, FRAMES, FRAMES + 1, 3 * FRAMES], 4))
 def test_frames(depth):
     """A stack of any depth leaves the list of what was alive whole; of one that is deeper than the bound the innermost frames stay."""
     (FOLDER / "deep.py").write_text(

@@ -45,15 +45,18 @@ def test_out_of_memory():
     answer = next(line for line in result.err.splitlines() if line.startswith("tidemark: out of memory") and "runs once more" not in line)
     result.check(re.search(r" in forward of step 1: <module> <string>:\d+ wanted 32 MiB: at most \d+ MiB were reserved of the 100 MiB that PyTorch can have on h100-80g; with room the program "
                            rf"reserves {needed // MIB} MiB, {needed // MIB - 100} MiB more", answer), f"the answer, of {needed} bytes")
-    result.check(result.err.index(answer) < result.err.index("peaks, MiB"), "it comes first")
-    result.check(re.fullmatch(r"what would help: tidemark advise --capacity 104857600 -- \S+ -c '.*'\n", result.err[result.err.rindex("what would help"):], re.S), "the last line is a command")
+    finding = f"python3 -c: out of memory in forward of step 1: it needs {needed // MIB - 100} MiB more than the 100 MiB that PyTorch can have on h100-80g".replace("python3", Path(sys.executable).name)
+    lines = [line for line in result.err.splitlines() if line.startswith("tidemark: ")]
+    result.check(lines[-2:] == ["tidemark: " + finding, answer] and result.err.index(answer) < result.err.index("peaks, MiB"), "it comes first")
+    result.check(re.fullmatch(r"what would help: tidemark advise --capacity 100MiB -- \S+ -c '.*'\n", result.err[result.err.rindex("what would help"):], re.S), "the last line is a command")
     report = record_of(folder)
     program = report["trials"][0]["program"]
     result.check(program["needs"]["reserved"] == needed and "until" not in program["needs"], "what it needs")
     result.check(report["summary"]["exit_code"] == program["exit_code"] == 1 and answer == "tidemark: " + program["findings"][0], "the record has both")
     error = next(xml.parse(folder / "junit.xml").iter("error"))
-    result.check(error.get("message") == program["findings"][0] and "out of memory in forward of step 1" in (folder / "summary.md").read_text(), "junit.xml and summary.md")
-    result.check("Out of memory in forward of step 1" in (folder / "report.html").read_text(), "the page's heading")
+    result.check(error.get("message") == finding and (folder / "summary.md").read_text().startswith(f"# {finding}\n"), "junit.xml and summary.md")
+    result.check(f">{finding}</h1>" in (folder / "report.html").read_text(), "the page's heading")
+    result.check(sorted(file.suffix for file in (folder / "room").iterdir()) == [".gz", ".record"], "the record of the run with room")
     quiet = python(train(8), "--capacity", "100MiB", "--no-room").ends(1)
     quiet.check("with room" not in quiet.err, "--no-room")
     caught = python("try: torch.empty(1 << 30, device='cuda')\nexcept torch.OutOfMemoryError: pass", "--capacity", "100MiB").ends(0)
@@ -88,7 +91,8 @@ def test_fits():
     python(cached, "--fits", "t4-16g").ends(5, "less is allocated, so it may fit there: --gpu t4-16g runs it at that size")
     python(cached, "--gpu", "t4-16g", "--fits", "t4-16g").ends(0, "--fits t4-16g: ")
     python("x = torch.empty(30 << 30, device='cuda')", "--gpu", "t4-16g", "--no-room", "--fits", "l4-24g").ends(1, "FAIL --fits l4-24g: ", "ran out of memory")
-    Said("--fits", "t4", "--", "true").refuses("no GPU profile 't4'")
+    Said("--fits", "t4", "--", "true").refuses("--fits t4: no GPU profile 't4' (did you mean t4-16g?); there are: ")
+    Said("--fits", "4t", "--", "true").refuses("--fits 4t: no GPU profile '4t'; there are: ")
     Said("--fits", "t4-16g", "--", "true").ends(5, "FAIL unknown: no process has recorded CUDA memory")
 
 
@@ -130,3 +134,43 @@ def test_launchers_are_refused():
     for words in (["python3", *program], ["accelerate", "env"], ["python3", "-m", "http.server"]):
         result = Said("--ranks", "2", "--races", "on", "--max-peak", "x", "--", *words)
         result.check("starts ranks" not in result.err, "another program")
+
+
+# holds: harness/exec/README.md, One GPU for several processes
+def test_shared_gpu():
+    """Processes that use one GPU at the same time have it together: whether they fit is not known where their peaks do not. Each runs with its own amount
+    on the GPU that is drawn for it, at the time of the other one, or after it."""
+    fits = re.compile(r"^tidemark: fits h100-80g: at most 50 GiB are reserved", re.M)
+    for where, bytes_each, waits, visible in drawn([("0", 50, True, ""), ("rank", 50, True, ""), ("0", 50, True, "rank"), ("0", 50, False, ""), ("1", 50, True, "0,2"), ("0", 30, True, "")], 3):
+        folder = FOLDER / "".join(letter for letter in f"shared{where}{bytes_each}{waits}{visible}" if letter.isalnum())
+        folder.mkdir()
+        result = python(f"""
+import os, sys, time
+rank = int(os.environ["RANK"])
+if {visible!r}:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ({visible!r}).replace("rank", str(rank))
+def others(name):
+    until = time.monotonic() + 120
+    while not os.path.exists(name) and time.monotonic() < until:
+        time.sleep(0.02)
+if not {waits} and rank == 1:
+    others("first")
+    other = int(open("first").read())
+    while os.path.exists(f"/proc/{{other}}") and open(f"/proc/{{other}}/stat").read().split()[2] != "Z":
+        time.sleep(0.02)
+block = torch.empty({bytes_each} << 30, dtype=torch.uint8, device="cuda:" + {where!r}.replace("rank", str(rank)))
+open("there%d" % rank, "w").close()
+if {waits}:
+    others("there%d" % (1 - rank))
+elif rank == 0:
+    open("new", "w").write(str(os.getpid()))
+    os.rename("new", "first")
+""", "--ranks", "2", "--devices", "2", "--fits", "h100-80g", folder=folder)
+        together = waits and bytes_each == 50 and "rank" not in (where, visible)
+        result.ends(5 if together else 0)
+        gpu = "2" if visible == "0,2" else "0"
+        both = f"rank 0{' cuda:1' * (where == '1')} and rank 1{' cuda:1' * (where == '1')}"
+        answer = rf"tidemark: whether it fits h100-80g is not known: {both} use GPU {gpu} at the same time, and their peaks together are 100\.\d GiB, 22\.\d GiB more than the 78\.3 GiB"
+        result.check(bool(re.search(answer, result.err)) == together, "they have the GPU together")
+        result.check(f"--fits h100-80g: unknown: {both} use GPU" in result.err or not together, "nor is the check passed")
+        result.check(together or bytes_each == 30 or fits.search(result.err), "each fits")

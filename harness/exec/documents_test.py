@@ -5,11 +5,13 @@ stdout and stderr together. `...` stands for any text, or alone on its line for 
 
     <!-- file: train.py -->            what is in that file from here on
     <!-- night: REASON -->             a terminal that runs at night, like all of its document then
+    <!-- clone: REASON -->             a terminal in the clone itself, run at night over it: what it writes is gone afterwards
     <!-- part of FILE -->              lines of that file, as they are there
     <!-- not run: REASON (TEST) -->    nothing that could run here; TEST, a file of tests, has it
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,27 +69,28 @@ def folder_of_a_reader(folder):
     return {name: value for name, value in environment.items() if not name.startswith("GIT") and name not in ("TIDEMARK_BIN",)}
 
 
-def run(document, folder, night):
-    """Runs the terminals of a document, and returns the number of commands."""
+def run(document, folder, night, clone=()):
+    """Runs the terminals of a document, and returns the number of commands. With `clone`, words that are put before each command, only terminals of the clone run."""
     environment, count = folder_of_a_reader(folder), 0
     for mark, _, text in blocks(document):
         if mark.startswith("file: "):
             (folder / mark.removeprefix("file: ")).write_text(text)
-        if not text.startswith("$ ") or mark.startswith("night: ") > night:
+        if not text.startswith("$ ") or mark.startswith("night: ") > night or mark.startswith("clone: ") != bool(clone):
             continue
         for command, lines in commands(text):
-            done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, check=False,
+            done = subprocess.run([*clone, "bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, check=False,
                                   timeout=1800)
             seen = f"{document.name}: $ {command}\n{done.stdout}(exit code {done.returncode})"
             assert re.fullmatch(pattern(lines), done.stdout if done.stdout.endswith("\n") or not done.stdout else done.stdout + "\n"), \
                 f"{seen}\nand the document has\n" + "\n".join(lines)
+            assert not clone or done.returncode == 0, seen
             count += 1
     return count
 
 
 # holds: README.md, The suite
 # holds: README.md, Your script
-@pytest.mark.parametrize("document", drawn([each for each in DOCUMENTS if any(text.startswith("$ ") for mark, _, text in blocks(each) if not mark.startswith("night"))], 7),
+@pytest.mark.parametrize("document", drawn([each for each in DOCUMENTS if any(text.startswith("$ ") for mark, _, text in blocks(each) if not mark.startswith(("night", "clone")))], 7),
                          ids=lambda path: path.name)
 def test_documents(document, tmp_path):
     assert run(document, tmp_path, False) > 0
@@ -99,15 +102,35 @@ def test_documents_at_night(document, tmp_path):
     assert run(document, tmp_path, True) > 0
 
 
-# night: compiles a scenario with PyTorch's headers
-def test_a_scenario_of_ones_own_compiles(tmp_path):
-    """What docs/new-scenario.md makes of the toy is a scenario."""
-    run(ROOT / "docs" / "new-scenario.md", tmp_path, False)
-    said = subprocess.run(["ninja", "-C", Path(TIDEMARK).parent, "-t", "commands", "harness/libtoy.a"], capture_output=True, text=True, check=True).stdout
-    command = next(line for line in said.splitlines() if " -c " in line and "toy" in line.rpartition(" -c ")[2])
-    command = re.sub(r" -MD .* -c \S+", f" -fsyntax-only -Werror {tmp_path / 'mine' / 'scenario.cpp'}", command)
-    done = subprocess.run(command, shell=True, cwd=Path(TIDEMARK).parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "Scenario mine_scenario()" in (tmp_path / "mine" / "scenario.cpp").read_text(), done.stderr
+# Over the clone lies a file system in memory, in a namespace of its own; .deps is as it is.
+OVER = r"""mount --make-rprivate / 2>/dev/null
+mount -t tmpfs over "$1" && mkdir "$1/deps" "$1/upper" "$1/work" && { [ ! -d "$2/.deps" ] || mount --bind "$2/.deps" "$1/deps"; } &&
+mount -t overlay over -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$2" && { [ ! -d "$2/.deps" ] || mount --bind "$1/deps" "$2/.deps"; } && echo up && exec sleep 3600"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or any(shutil.which(tool) is None for tool in ("unshare", "nsenter")), reason="only root can mount a file system")
+@pytest.mark.skipif(Path(TIDEMARK).parent != ROOT / "build" / "dev", reason="the document builds build/dev")
+# night: compiles a scenario and links the command; runner_test compiles and runs the toy by day
+def test_a_scenario_of_ones_own(tmp_path):
+    """docs/new-scenario.md from its first command to a green run, and the table of scenarios that it leaves is the code's."""
+    before = subprocess.run(["git", "-C", ROOT, "status", "--porcelain"], capture_output=True, text=True, check=False).stdout
+    over, folder = tmp_path / "over", tmp_path / "reader"
+    over.mkdir()
+    folder.mkdir()
+    with subprocess.Popen(["unshare", "-m", "--propagation", "unchanged", "sh", "-c", OVER, "sh", over, ROOT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as keeper:
+        try:
+            if keeper.stdout.readline() != "up\n":
+                pytest.skip(f"no file system can be laid over another one: {keeper.stderr.read().strip()}")
+            # Without --root the root would be that of the mount namespace, which is the machine's in a chroot too; --wd would be the clone beneath.
+            # A shell would write that it does not find its folder, which is in the namespace that was left; env does not ask for it.
+            clone = ["nsenter", f"--target={keeper.pid}", "--mount", "--root", "env", f"--chdir={ROOT}"]
+            assert run(ROOT / "docs" / "new-scenario.md", folder, True, clone) > 0
+            table = subprocess.run([*clone, "build/dev/tidemark", "list", "--markdown"], capture_output=True, text=True, check=True).stdout
+            assert "| `mine` |" in table
+            assert table in subprocess.run([*clone, "cat", "docs/scenarios.md"], capture_output=True, text=True, check=True).stdout
+        finally:
+            keeper.kill()
+    assert subprocess.run(["git", "-C", ROOT, "status", "--porcelain"], capture_output=True, text=True, check=False).stdout == before, "the clone is as it was"
 
 
 def faults_of_blocks(documents):

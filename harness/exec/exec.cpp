@@ -242,7 +242,7 @@ MemoryNeed run_with_room(const ExecOptions& exec, const fs::path& program,
   for (const fs::path& folder : {notes, steady, users}) fs::create_directory(folder);
   const ExecSettings before = ExecSettings::given();
   ExecSettings settings = before;
-  settings.history = 0;
+  settings.history = exec.report.empty() ? 0 : 1;
   settings.partners = notes, settings.present = exec.as_ranks;
   settings.steady = steady, settings.steady_ends = true;
   set(settings);
@@ -262,12 +262,17 @@ MemoryNeed run_with_room(const ExecOptions& exec, const fs::path& program,
   set(before);
   exec.capacity.empty() ? unsetenv("TIDEMARK_CAPACITY")
                         : setenv("TIDEMARK_CAPACITY", exec.capacity.c_str(), 1);
+  if (!exec.report.empty()) {
+    const fs::path room = snapshots_of(exec.report, schedule) / kRoomFolder;
+    fs::create_directories(room);
+    write_snapshots(session.folder, room);
+  }
   MemoryNeed need;
   bool late = false;
   for (const ProcessRecord& process : read_records(session.folder, users))
     for (const DeviceRecord& device : process.devices) {
       need.allocated = std::max(need.allocated, device.allocated);
-      need.reserved = std::max(need.reserved, device.reserved);
+      need.reserved = std::max(need.reserved, device.all());
     }
   for (const Start& one : all)
     late = late || fs::exists(notes / (fs::path(one.name).filename().string() + ".late"));
@@ -298,6 +303,7 @@ int run_alone(const ExecOptions& exec, const fs::path& program, Report plan, con
     const auto started = Clock::now();
     one.program->exit_code = run_once(exec, program, one.schedule, session.folder);
     one.program->processes = read_records(session.folder, session.folder / "users");
+    share_gpus(*one.program, plan.run.context_bytes);
     const bool failed = one.program->exit_code != 0;
     one.program->needs = need_of(exec, program, one.schedule, one.program->exit_code,
                                  since(started), one.program->processes);

@@ -17,6 +17,7 @@
 #include "reports/annotation.h"
 #include "reports/folder.h"
 #include "reports/program/alive.h"
+#include "reports/program/finding.h"
 #include "reports/program/text.h"
 
 namespace tidemark {
@@ -67,13 +68,15 @@ void Findings::add(TrialRecord trial) {
 /// The answer first: out of memory, grows, fits; then the peaks of each schedule.
 void Findings::tell() {
   settle_capacity(report_);
+  const HighestPeak none;
   for (std::size_t i = 0; i < report_.trials.size(); ++i) {
     TrialRecord& one = report_.trials[i];
+    const HighestPeak& peak = peaks_.empty() ? none : peaks_[i];
     if (exec_.schedules.size() > 1) say("schedule " + one.schedule + ":\n");
-    one.program->findings =
-        outcome_of(one, peaks_.empty() ? HighestPeak() : peaks_[i], report_.run);
-    for (const std::string& line : one.program->findings)
-      say(paint_.bold("tidemark: " + line) + "\n");
+    one.program->findings = outcome_of(one, peak, report_.run);
+    one.program->finding = finding_of(one, peak, report_.run);
+    say(paint_.bold("tidemark: " + one.program->finding->text) + "\n");
+    for (const std::string& line : one.program->findings) say("tidemark: " + line + "\n");
     say_peaks(*one.program);
   }
 }
@@ -82,11 +85,13 @@ int Findings::finish(const Report& base, Ns duration) {
   report_.run.duration_ns = duration;
   std::vector<TrialRecord>& trials = report_.trials;
   tell();
-  if (!peaks_.empty()) say(alive_text(peaks_, report_.run.capacity_bytes));
+  const bool needs = std::ranges::any_of(
+      trials, [&](const TrialRecord& one) { return knows_need(*one.program, report_.run); });
+  if (!peaks_.empty()) say(alive_text(peaks_, needs));
   say(bracket_text(trials));
   PeakRegressions more;
   if (!exec_.base.empty()) {
-    more = grown(base, report_, exec_.thresholds);
+    more = grown(base, report_, exec_.thresholds, exec_.base, exec_.report);
     if (more.failures.empty())
       say(paint_.green("--compare: no peak is higher than in " + exec_.base) + "\n");
     failed_ = failed_ || !more.failures.empty();
@@ -95,7 +100,7 @@ int Findings::finish(const Report& base, Ns duration) {
   int code = 0;
   for (const TrialRecord& one : trials) {
     const std::string where = trials.size() > 1 ? one.schedule + ": " : "";
-    for (const std::string& line : passed_checks(one.verdicts))
+    for (const std::string& line : passed_checks(one.verdicts, has_outside(*one.program)))
       say(paint_.green(where + line) + "\n");
     for (const Verdict& verdict : one.verdicts)
       if (verdict.status == Status::fail)
@@ -123,10 +128,9 @@ void Findings::annotate() const {
     const std::string grows =
         growth != nullptr && !growth->parts.empty() ? growth->parts.front().site : most;
     if (program.exit_code != 0)
-      say(annotation_line(annotation_at(
-          peak != nullptr && !peak->ooms.empty() ? peak->ooms.front().site : "", "tidemark exec",
-          program.findings.empty() ? fmt::format("exit code {}", program.exit_code)
-                                   : program.findings.front())));
+      say(annotation_line(
+          annotation_at(peak != nullptr && !peak->ooms.empty() ? peak->ooms.front().site : "",
+                        "tidemark exec", program.finding->text)));
     for (const Verdict& verdict : trial.verdicts)
       if (verdict.status == Status::fail)
         say(annotation_line(annotation_at(
@@ -146,16 +150,17 @@ void Findings::advise() const {
 }
 
 void Findings::write(const Changes* changes) const {
-  const std::string text = json_text(report_);
+  const TextMaker text = report_text(report_);
   if (!exec_.report.empty()) {
     std::vector<File> files = program_files(report_, peaks_, exec_.report, changes);
-    files.push_back({"report.json", text});
+    files.push_back({.path = "report.json", .text = text});
     write_files(exec_.report, files, "name another folder (--report)");
     if (exec_.own_folder) point_to(exec_.report, "latest");
   }
   if (!exec_.out.empty()) {
     const fs::path out = fs::absolute(exec_.out);
-    write_files(out.parent_path(), {{out.filename().string(), text}}, "name another file (--out)");
+    write_files(out.parent_path(), {{.path = out.filename().string(), .text = text}},
+                "name another file (--out)");
   }
   if (!exec_.report.empty())
     say(paint_.bold("report: " + (fs::path(exec_.report) / "report.html").string()) + "\n");

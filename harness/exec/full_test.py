@@ -5,12 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
-from testing.said import FOLDER, ROOT, SITE, TIDEMARK
+from testing.said import FOLDER, ROOT, SITE, TIDEMARK, seed
 
-SEED = int(os.environ.get("TIDEMARK_TEST_SEED") or os.environ.get("TIDEMARK_TEST_DRAW") or time.time_ns() % 1_000_000)
+SEED = seed()
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root can mount a file system")
 ROOM = (0, 4, 8, 24, 40, 64)  # KiB that are left: each lets more of what a run writes be written
 # In a chroot the root is no mount, whose propagation could be changed.

@@ -6,6 +6,9 @@ from testing.said import FOLDER, drawn, python
 
 PROGRAM = """
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+with FakeTensorMode():
+    fake = torch.ones(1024, device="cuda")  # it warns of who asks where it is
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -44,6 +47,7 @@ def test_every():
     often = f"every {every}{ {2: 'nd', 3: 'rd'}.get(every, 'th')} step since step {begins}: 1 MiB in 1 block"
     result.check(f"grows by 1 MiB {often}, activations, module *, forward <string>:" in result.err, often)
     result.check(f"; held by attribute `seen` of module {at} (Layer)" in result.err, "which object holds it")
+    result.check("Warning" not in result.err, "the search warns of nothing")
 
 
 def test_full():
@@ -180,5 +184,68 @@ for step in range(12):
     optimizer.zero_grad()
 dist.destroy_process_group()
 """, "--ranks", 2, "--report", FOLDER / "works").ends(0)
-    result.check(re.search(r"grows by 512 KiB a step since step 1: 512 KiB in 1 block, sharding buffers, <module> <string>:12; "
+    result.check(re.search(r"rank 0 and rank 1 cuda:1 grow by 512 KiB a step since step 1: 512 KiB in 1 block, sharding buffers, <module> <string>:12 \(in _compress_hook\); "
                          r"held by works of a process group, of which PyTorch's watchdog lets go every 100 ms$", result.err, re.M), "what holds it, and no rate")
+
+
+# night: exec_holds_test has what holds most by day
+def test_evaluation():
+    """Forwards after a training of a few steps: what keeps their outputs is named, in any way; a cache of the last ones, made later, is not."""
+    kept, last = random.choice(("parts", "box.tensors")), random.randint(2, 4)
+    result = python(f"""
+from collections import deque
+from torch import nn
+net = nn.Linear(256, 1024).cuda()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+class Box:
+    pass
+for step in range(3):
+    net(torch.ones(64, 256, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+def evaluate():
+    box, parts, recent = Box(), [], deque(maxlen={last})
+    box.tensors = []
+    with torch.no_grad():
+        for _ in range(40):
+            out = net(torch.ones(256, 256, device="cuda"))
+            recent.append(out)
+            {kept}.append(out)
+    return box, parts, recent
+results = evaluate()
+""", "--report", FOLDER / "evaluation").ends(0, "grows by 1 MiB a forward since forward ")
+    result.check(f"; held by `{kept.split('.')[0]}` in evaluate (<string>:" in result.err, "which object holds them")
+
+
+# night: two ranks; Growth.OfRanksThatGrowAlikeIsOneLine by day
+def test_ranks():
+    """Ranks with the same growth are one line, and another rank's has its own."""
+    program = """
+import os
+from torch import nn
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+model, kept = nn.Linear(256, 256).cuda(), []
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(10):
+    model(torch.ones(8, 256, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    kept.append(torch.ones(SIZES[rank] << 18, device="cuda"))
+"""
+    python("SIZES = 1, 1" + program, "--ranks", 2, "--report", FOLDER / "alike").ends(0, "tidemark: rank 0 and rank 1 cuda:1 grow by 1 MiB a step since step 1: ")
+    python("SIZES = 1, 3" + program, "--ranks", 2, "--report", FOLDER / "apart").ends(0, "tidemark: rank 1 cuda:1 grows by 3 MiB a step since step 1: ",
+                                                                                "tidemark: rank 0 grows by 1 MiB a step since step 1: ")
+
+
+# night: a program without phases; Growth.OfTheProgramsOwnRanges by day
+def test_ranges():
+    """A program without modules, backwards and optimizers has its own ranges, or empties the cache, once a step."""
+    begin, unit = random.choice((("with torch.profiler.record_function('decode'):", "decode"), ("torch.cuda.empty_cache()\n    if True:", "empty_cache")))
+    python(f"""
+kept, x = [], torch.ones(512, 512, device="cuda")
+for token in range(16):
+    {begin}
+        kept.append(x @ x)
+torch.zeros(1, device="cuda")
+""", "--report", FOLDER / "ranges").ends(0, f"grows by 1 MiB a `{unit}` since `{unit}` ", "; held by `kept` in <module> (<string>:")

@@ -173,6 +173,8 @@ Report Job::report() const {
       any = true;
       for (ProcessRecord& process : read_records(folder, folder / "users")) {
         if (process.devices.empty()) process.rank = rank;
+        // A launcher may give each of its processes a GPU, and that the same name.
+        if (launcher_.size > 1 && process.gpus.size() == 1) process.gpus.clear();
         program.processes.push_back(std::move(process));
       }
       // That of a program, rather than that of its end by the launcher's signal.
@@ -182,6 +184,7 @@ Report Job::report() const {
     }
     if (!any) continue;
     put_by_rank(program.processes);
+    share_gpus(program, report.run.context_bytes);
     trial.verdicts = unfinished();
     begun.push_back(std::move(trial));
   }

@@ -1,6 +1,10 @@
 """Kinds, names and lines of memory: tensors that change hands, a module of several places, folders that are named like PyTorch's."""
-from labels_test import alive
-from testing.said import FOLDER, MIB, python
+import json
+import random
+import subprocess
+
+from testing.held import alive, folder_of, left
+from testing.said import FOLDER, MIB, TIDEMARK, python, seed
 
 
 def test_handed_over():
@@ -40,11 +44,10 @@ for _ in range(8):
 assert not printed, printed
 block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
 """, "--report", FOLDER / "handed").ends(0)
-    end = result.err[result.err.index("alive at the program's end"):].splitlines()[0]
     recurrent = 4 * (8 * 512 * 512 + 8 * 512)
-    result.check(f"parameters {recurrent + 8 * MIB:,}" in end, "the recurrent network's weights and the model's")
+    result.check(left(result, "parameters") == recurrent + 8 * MIB, "the recurrent network's weights and the model's")
     for kind, what in (("gradients", "which the program makes"), ("optimizer state", "which lies in objects")):
-        result.check(f"{kind} {8 * MIB:,}" in end, f"{kind}, {what}")
+        result.check(left(result, kind) == 8 * MIB, f"{kind}, {what}")
     other, lines = alive(result, "other")
     result.check(other == (1 << 28) + 8 * MIB and "8,388,608 in 2 blocks, <" in lines, "the copy of the weights, beside the last block")
     _, lines = alive(result, "activations")
@@ -175,4 +178,110 @@ for _ in range(2):
 """, "--report", FOLDER / "own").ends(0)
     temporaries, lines = alive(result, "optimizer temporaries")
     result.check(temporaries == (1 << 28) + 4 * MIB, lines)
-    result.check(alive(result, "optimizer state")[0] == 4 * MIB and "other" not in result.err[result.err.index("alive at the highest"):result.err.index("held without")], result.err)
+    result.check(alive(result, "optimizer state")[0] == 4 * MIB and "other" not in result.err[result.err.index("alive at the highest"):result.err.index("memory to look at")], result.err)
+
+
+def test_compiled_code():
+    """Inductor notes for stretches of its code which lines of the program they compute. The stretches of such a file are drawn, and each block has the line
+    of its own; one without a note, or with one of another program that has filled Inductor's cache, has the line that calls the file."""
+    draw = random.Random(seed())
+    count, begin = 40, draw.randint(2, 9)
+    stretches = sorted(draw.sample(range(begin, begin + count), 9))
+    notes, seen, wanted = [], [], {}  # bytes by line
+    for line in stretches:
+        frames = [("model.py", draw.randint(1, 999), f"forward_{line}"), (draw.choice(["block.py", 'a "b", line 1, in c.py']), draw.randint(1, 999), "<lambda>")]
+        frames = draw.choice([[], frames[:1], frames])  # outermost first
+        notes.append((line, "".join(f'  File "/of/{file}", line {number}, in {name}\n    File "x.py", line 1, in y\n' for file, number, name in frames)))
+        seen += draw.choice([[], notes[-1][1:], [notes[-1][1] + "Gradient addition node due to multiple use of tensor around:"]])
+    known = [frames for trace in seen for frames in [[line for line in trace.splitlines() if line.startswith("  File")]] if frames]
+    for at in range(count):
+        noted = [trace for line, trace in notes if line <= begin + at]
+        inner = [line for line in noted[-1].splitlines() if line.startswith("  File")] if noted else []
+        inner = inner[-1:] if inner in known else []
+        file, number, name = ("", "", "") if not inner else (inner[0].split('"', 1)[1].rsplit('", line', 1)[0], *inner[0].rsplit("line ", 1)[1].split(", in "))
+        line = f"{name} {file.rsplit('/', 1)[1]}:{number}" if inner else "run <string>:16"
+        wanted[line] = wanted.get(line, 0) + 2 * MIB + at * 2048
+    code = "def call(kept, torch):\n" + "\n" * (begin - 2) + "".join(f"    kept.append(torch.empty({(2 * MIB + at * 2048) // 4}, device='cuda'))\n" for at in range(count))
+    result = python(f"""
+import torch._inductor.codecache as codecache
+import torch._inductor.compile_fx as compile_fx
+graph = torch.fx.symbolic_trace(torch.nn.Sequential(*[torch.nn.ReLU()] * {len(seen)}))
+for node, trace in zip(graph.graph.nodes, {seen!r}):
+    node.stack_trace = trace
+try:
+    compile_fx.compile_fx(graph, None)  # is refused
+except Exception as error:
+    print(type(error))
+key, path = codecache.PyCodeCache.write({code!r})
+module = codecache.PyCodeCache.load_by_key_path(key, path, {notes!r})
+kept = []
+def run():
+    return module.call(kept, torch)
+run()
+""", "--report", FOLDER / "compiled_code").ends(0)
+    said = {part["line"]: part["bytes"] for trial in json.loads((folder_of(result) / "report.json").read_text())["trials"] for part in trial["alive"]["parts"]}
+    result.check(said == wanted, f"lines {said}, and Inductor's notes say {wanted}")
+
+
+def test_wrapped():
+    """What a model keeps that others wrap, which have no path of their own, is in that model, however many wrap it."""
+    draw, wrappers = random.Random(seed()), ("torch.nn.DataParallel({}, [0])", "Wrapper({})", "checkpoint_wrapper({})")
+    models = [[draw.choice(["torch.compile({}, backend='eager')", "{}"]), *draw.choices(wrappers, k=count)] for count in (1, 2, 3)]
+    program = """
+from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+class Wrapper(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+    def forward(self, x):
+        return self.module(x)
+"""
+    for number, words in enumerate(models):
+        model = f"Net{number}().cuda()"
+        for word in words:
+            model = word.format(model)
+        program += f"""
+class Net{number}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1024))
+    def forward(self, x):
+        return (x * self.weight).exp()
+kept{number} = {model}(torch.ones({number + 1}, 1024, 1024, device="cuda"))
+"""
+    result = python(program, "--report", FOLDER / "wrapped").ends(0)
+    trials = json.loads((folder_of(result) / "report.json").read_text())["trials"]
+    modules = {part["module"] for trial in trials for part in trial["alive"]["parts"] if part["kind"] in ("activations", "other") and part["bytes"] >= 4 * MIB}
+    result.check(modules == {f"Net{number}" for number in range(len(models))}, f"modules {modules} of {models}")
+
+
+def test_pipelines():
+    """Of a pipeline of two stages each holds buffers that the other's tensors arrive in, one a microbatch; at the end of a step the last one has what all
+    microbatches gave in one tensor."""
+    draw = random.Random(seed())
+    microbatches, rows, width, classes = draw.randint(2, 6), draw.randint(8, 64), 256 * draw.randint(1, 4), 1024 * draw.randint(4, 16)
+    program = f"""
+import os, torch.distributed as dist
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+rank = int(os.environ["RANK"])
+device = torch.device("cuda", rank)
+torch.cuda.set_device(device)
+dist.init_process_group("nccl", device_id=device)
+part = nn.Linear(64, {width}) if rank == 0 else nn.Linear({width}, {classes})
+stage = PipelineStage(part.to(device), rank, 2, device)
+schedule = ScheduleGPipe(stage, {microbatches}, loss_fn=lambda output, _: output.sum())
+for _ in range(2):
+    x = torch.ones({microbatches * rows}, 64, device=device) if rank == 0 else None
+    kept = schedule.step(x) if rank == 0 else schedule.step(target=torch.zeros({microbatches * rows}, device=device))
+full = torch.empty(1 << 28, device=device)
+dist.destroy_process_group()
+"""
+    result = python(program, "--ranks", "2", "--report", FOLDER / "pipelines").ends(0)
+    for rank, outputs in (0, 0), (1, microbatches * rows * classes * 4):
+        shown = subprocess.run([TIDEMARK, "snapshot", "show", folder_of(result) / f"rank{rank}.record", "--format", "json"], capture_output=True, check=True)
+        parts = json.loads(shown.stdout)["devices"][0]["parts"]
+        held = {kind: sum(part["bytes"] for part in parts if part["kind"] == kind) for kind in ("receive buffers", "outputs", "other")}
+        wanted = {"receive buffers": microbatches * rows * width * 4, "outputs": outputs, "other": 1 << 30}
+        result.check(held == wanted, f"rank {rank}: {held}, not {wanted}: {parts}")

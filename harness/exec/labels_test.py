@@ -1,14 +1,6 @@
 """The kinds and names that `tidemark exec --report` gives to memory."""
-import re
-
+from testing.held import alive, left
 from testing.said import FOLDER, MIB, python
-
-
-def alive(result, kind):
-    """Of what is alive at the highest peak: bytes of a kind, and its first lines."""
-    match = re.search(rf"^    {kind} +([\d,]+) bytes .*\n((?:         .*\n)+)", result.err[result.err.index("alive at the highest peak"):], re.M)
-    result.check(match, f"no {kind} are alive")
-    return int(match[1].replace(",", "")), match[2]
 
 
 def test_inner():
@@ -107,7 +99,7 @@ for parameter in model.parameters():
 for _ in range(3):
     model(torch.ones(8, 4096, device="cuda")).sum().backward()
 """
-    result = python(program, "--report", FOLDER / "hooks").ends(0, "held without need: nothing was found")
+    result = python(program, "--report", FOLDER / "hooks").ends(0, "memory to look at: nothing was found")
     temporaries, lines = alive(result, "optimizer temporaries")
     result.check(temporaries == 128 * MIB and "step <string>:" in lines, f"a root, and its quotient: {lines}")
 
@@ -131,7 +123,7 @@ x = torch.ones(1 << 20, device="cuda", requires_grad=True)
 loss = Squares.apply(x)
 loss.backward()
 """
-    result = python(program, "--report", FOLDER / "functions").ends(0, "activations that outlive the backward, when a backward has ended: 4 of ")
+    result = python(program, "--report", FOLDER / "functions").ends(0, "activations that outlive the backward, when a backward has ended: <0.01 of 8.00 MiB")
     activations, lines = alive(result, "activations")
     result.check(activations == 4 * MIB + 4 and "outside modules, forward <string>:6" in lines, f"the slope and the loss: {lines}")
     backward_bytes, lines = alive(result, "backward")
@@ -217,7 +209,7 @@ for _ in range(2):
 torch.func.grad(torch.sum)(torch.ones(1))  # the first call leaves a cycle of references
 inputs = {name: one.detach() for name, one in model.named_parameters()}
 torch.func.grad(lambda own: torch.func.functional_call(model, own, (x.detach(),)).square().sum())(inputs)
-""", "--report", FOLDER / "func").ends(0, "held without need: nothing was found")
+""", "--report", FOLDER / "func").ends(0, "memory to look at: nothing was found")
 
 
 def test_moves():
@@ -241,7 +233,7 @@ block = torch.empty(64 << 20, device="cuda")
     result = python(program, "--report", FOLDER / "moves").ends(0)
     parameters, lines = alive(result, "parameters")
     result.check(parameters == 5 * 4 * MIB and "8,388,608 in 2 blocks, *, bring <string>:7" in lines, f"{parameters} bytes: {lines}")
-    result.check(re.search(r"^alive at the program's end, .* parameters 20,971,520", result.err, re.M), "all variables")
+    result.check(left(result, "parameters") == 20 * MIB, "all variables")
 
 
 def test_copies():
@@ -274,7 +266,7 @@ block = torch.empty(64 << 20, device="cuda")
     for kind, of_script in ("parameters", 2 * 8 * 4), ("buffers", 2 * 8 * 4 + 8):
         size, lines = alive(result, kind)
         result.check(size == 4 * 8 * MIB + of_script, f"{kind}: {size} bytes: {lines}")
-        result.check(re.search(rf"^alive at the program's end, .*[( ]{kind} {size:,}[,)]", result.err, re.M), "all variables")
+        result.check(left(result, kind) == size, "all variables")
 
 
 def test_swaps():

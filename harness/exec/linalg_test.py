@@ -85,6 +85,22 @@ def test_workspaces():
                                       ("a100-80g", 128, "float32", True)):
         result = python(f"torch.linalg.qr(torch.randn({size}, {size}, device='cuda', dtype=torch.{kind}))", "--gpu", gpu).ends(0)
         result.check((WARNING in result.err) == modelled, f"{gpu}, {size}, {kind}")
+    # eigh of torch 2.14 and newer calls cusolverDnXsyevBatched for one matrix: as syevd's size from where it was recorded on, and said to be unknown beyond.
+    sizes = python("""
+import ctypes
+solver = ctypes.CDLL("libcusolver.so.12" if torch.version.cuda.startswith("13") else "libcusolver.so.11")
+handle, on_device, on_host = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+solver.cusolverDnCreate(ctypes.byref(handle))
+for n in 8, 32, 33, 100, 700, 1024, 1500, 4096:
+    words = (handle, None, 0, 0, ctypes.c_int64(n), 0, None, ctypes.c_int64(n), 0, None, 0, ctypes.byref(on_device), ctypes.byref(on_host))
+    solver.cusolverDnXsyevd_bufferSize(*words)
+    one = on_device.value
+    solver.cusolverDnXsyevBatched_bufferSize(*words, ctypes.c_int64(1))
+    print("size", n, one, on_device.value)
+""").ends(0)
+    for n, one, batched in (map(int, row) for row in re.findall(r"^size (\d+) (\d+) (\d+)$", sizes.out, re.M)):
+        sizes.check(0 <= one - batched <= 320, f"{n} columns: {batched:,} bytes of a batch of one, {one:,} of syevd")
+    sizes.check("recorded from 1 to 1024 columns, with straight lines between" in sizes.err and "recorded from 1 to 1024 columns, and beyond that not known" in sizes.err, "the scope")
 
 
 # holds: harness/virtual/README.md, cuSPARSE and sparse tensors

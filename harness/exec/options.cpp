@@ -333,8 +333,12 @@ std::vector<std::string> ExecOptions::of_advise() const {
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {flag, value});
   };
-  add("--capacity", capacity);
-  add("--reserve", reserve);
+  const auto in_mib = [](const std::string& text) {
+    const auto bytes = parse_bytes(text);
+    return bytes && *bytes % (1 << 20) == 0 ? fmt::format("{}MiB", *bytes >> 20) : text;
+  };
+  add("--capacity", in_mib(capacity));
+  add("--reserve", in_mib(reserve));
   if (ranks > 0) add("--ranks", std::to_string(ranks));
   add("--as-rank", fmt::format("{}", fmt::join(as_ranks, ",")));
   if (of > 0) add("--of", std::to_string(of));

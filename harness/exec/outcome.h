@@ -13,11 +13,14 @@ namespace tidemark {
 std::vector<std::string> outcome_of(const TrialRecord& trial, const HighestPeak& peak,
                                     const RunRecord& run);
 
-/// The device that grows most in a step, of one run; nullptr where none grows.
-const StepGrowth* worst_growth(const HighestPeak& peak);
+/// True if a process of the program has called NCCL.
+bool calls_nccl(const ProgramRecord& program);
 
 /// Subtracts NCCL's memory from the capacity of the run where a program has called NCCL.
 void settle_capacity(Report& report);
+
+/// "rank 0 and 3 others use GPU 0 at the same time, ...": they may need more than `capacity`.
+std::string shared_text(const SharedGpu& gpu, Bytes capacity);
 
 /// The words of the command by which `tidemark advise` or `tidemark fit` tries what would help.
 std::string advice_command(const std::string& gpu, const std::vector<std::string>& flags,

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <utility>
 
+#include "harness/memory/places.h"
 #include "harness/memory/process_record.h"
 #include "harness/memory/sources.h"
 #include "harness/print.h"
@@ -85,6 +89,35 @@ void write_snapshots(const fs::path& folder, const fs::path& to) {
     write_files(to, files, "name another folder (--report)");
     make_mark(written.c_str());
   }
+}
+
+void share_gpus(ProgramRecord& program, Bytes context) {
+  struct User {
+    const ProcessRecord* process;
+    const DeviceRecord* device;
+  };
+  std::map<std::pair<std::string, std::string>, std::vector<User>> users;  // by host and GPU
+  for (const ProcessRecord& process : program.processes)
+    for (const DeviceRecord& device : process.devices)
+      if (std::cmp_less(device.device, process.gpus.size()))
+        users[{process.host, process.gpus[static_cast<std::size_t>(device.device)]}].push_back(
+            {&process, &device});
+  for (const auto& [gpu, all] : users) {
+    SharedGpu most{.gpu = gpu.second};
+    for (const User& last : all) {  // when the last one of those that overlap began
+      const std::int64_t moment = last.process->begin_ns;
+      SharedGpu now{.gpu = gpu.second};
+      for (const User& one : all) {
+        if (moment < one.process->begin_ns || moment >= one.process->end_ns) continue;
+        now.bytes += one.device->all() + (now.places.empty() ? 0 : context);
+        now.places.push_back(place_of(*one.process, *one.device));
+      }
+      if (now.places.size() > 1 && now.bytes > most.bytes) most = std::move(now);
+    }
+    if (!most.places.empty()) program.shared.push_back(std::move(most));
+  }
+  for (ProcessRecord& process : program.processes)
+    process.host.clear(), process.gpus.clear(), process.begin_ns = process.end_ns = 0;
 }
 
 void put_by_rank(std::vector<ProcessRecord>& records) {

@@ -21,6 +21,10 @@ std::vector<ProcessRecord> read_records(const std::filesystem::path& folder,
 /// and whole or not at all.
 void write_snapshots(const std::filesystem::path& folder, const std::filesystem::path& to);
 
+/// Writes down which GPUs several of the processes used at the same time, a context having
+/// `context` bytes, and takes from the processes what that is known by.
+void share_gpus(ProgramRecord& program, Bytes context);
+
 /// By rank, then by process id.
 void put_by_rank(std::vector<ProcessRecord>& records);
 

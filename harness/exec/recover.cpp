@@ -29,9 +29,10 @@ void recover_report(const std::filesystem::path& folder) {
       peaks.push_back(highest_peak(folder, trial.schedule));
       trial.alive = alive_at(peaks.back());
       trial.program->findings = outcome_of(trial, peaks.back(), report.run);
+      trial.program->finding = finding_of(trial, peaks.back(), report.run);
     }
     std::vector<File> files = program_files(report, peaks, folder);
-    files.push_back({"report.json", json_text(report)});
+    files.push_back({.path = "report.json", .text = report_text(report)});
     write_files(folder, files, "make the folder writable");
   }
   if (!alive) job.remove();

@@ -12,7 +12,9 @@
 #include "harness/record/json.h"
 #include "harness/record/units.h"
 #include "reports/compare/compare.h"
+#include "reports/compare/overlay.h"
 #include "reports/compare/render.h"
+#include "reports/program/finding.h"
 
 namespace tidemark {
 
@@ -35,20 +37,40 @@ Verdict at_most(const std::string& name, const DeviceAt& at, std::int64_t measur
   return out;
 }
 
+/// "reserves 2 MiB", "takes 266 MiB, with 264 MiB outside PyTorch's allocator".
+std::string took_text(const DeviceRecord& device) {
+  const std::string outside = outside_text(device);
+  return fmt::format("{} {}{}", outside.empty() ? "reserves" : "takes", bytes_text(device.all()),
+                     outside.empty() ? "" : ", with " + outside);
+}
+
+Verdict unknown_fit(int rank, const GpuCapacity& gpu, const std::string& why) {
+  Verdict out = not_known(rank, fmt::format("--fits {}: {}", gpu.name, why));
+  out.name = kFits + gpu.name;
+  return out;
+}
+
+/// Whether each GPU that several processes used at the same time has room for all of them.
+void add_shared_fits(std::vector<Verdict>& out, const ProgramRecord& program,
+                     const std::vector<GpuCapacity>& gpus) {
+  const bool calls = calls_nccl(program);
+  for (const GpuCapacity& gpu : gpus)
+    for (const SharedGpu& shared : program.shared)
+      if (const Bytes most = gpu.bytes - (calls ? gpu.nccl : 0); shared.bytes > most)
+        out.push_back(unknown_fit(0, gpu, "unknown: " + shared_text(shared, most)));
+}
+
 Verdict fits(const DeviceAt& at, const GpuCapacity& gpu, const std::string& place) {
   const Bytes most = gpu.bytes - (at.process->collectives.empty() ? 0 : gpu.nccl);
-  const Bytes took = at.device->reserved;
+  const Bytes took = at.device->all();
+  if (at.device->ooms > 0)
+    return unknown_fit(at.process->rank.value_or(0), gpu,
+                       place + " ran out of memory: what it needs is more than its GPU has");
   const std::string begin = fmt::format("--fits {}: {} ", gpu.name, place);
-  if (at.device->ooms > 0) {
-    Verdict out = not_known(at.process->rank.value_or(0),
-                            begin + "ran out of memory: what it needs is more than its GPU has");
-    out.name = kFits + gpu.name;
-    return out;
-  }
   return at_most(
       kFits + gpu.name, at, took, most, "bytes",
-      fmt::format("{}reserves {}, {} more than the {} that PyTorch can have{}", begin,
-                  bytes_text(took), bytes_text(took - most), bytes_text(most),
+      fmt::format("{}{}, {} more than the {} that PyTorch can have{}", begin, took_text(*at.device),
+                  bytes_text(took - most), bytes_text(most),
                   at.device->allocated > most ? ""
                                               : "; less is allocated, so it may fit there: --gpu " +
                                                     gpu.name + " runs it at that size"));
@@ -58,7 +80,7 @@ Verdict fits(const DeviceAt& at, const GpuCapacity& gpu, const std::string& plac
 
 GpuCapacity capacity_of(const std::string& gpu) {
   if (const std::string wrong = check_linked_settings(gpu, ""); !wrong.empty())
-    throw UsageError("exec: --fits: " + wrong);
+    throw UsageError("exec: --fits " + wrong.substr(std::string("--gpu ").size()));
   const LinkedGpu linked = linked_gpu();
   return {gpu, linked.capacity, linked.nccl};
 }
@@ -99,14 +121,15 @@ std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wis
                                                 "until then",
                                                 name_of(process), process.last)));
   }
+  add_shared_fits(out, program, wishes.fits);
   for (const DeviceAt& at : devices_of(program)) {
     const std::string place = place_of(*at.process, *at.device);
     if (wishes.max_peak) {
-      const Bytes took = at.device->reserved, most = *wishes.max_peak;
+      const Bytes took = at.device->all(), most = *wishes.max_peak;
       out.push_back(
           at_most(kPeak, at, took, most, "bytes",
-                  fmt::format("--max-peak: {} reserves {}, {} more than {}", place,
-                              bytes_text(took), bytes_text(took - most), bytes_text(most))));
+                  fmt::format("--max-peak: {} {}, {} more than {}", place, took_text(*at.device),
+                              bytes_text(took - most), bytes_text(most))));
     }
     for (const GpuCapacity& gpu : wishes.fits) out.push_back(fits(at, gpu, place));
     if (wishes.no_retries)
@@ -136,7 +159,7 @@ std::string flag_of(const std::string& verdict) {
   return "";
 }
 
-std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts) {
+std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts, bool outside) {
   std::vector<std::string> out;
   if (std::ranges::find(verdicts, kKnown, &Verdict::name) != verdicts.end()) return out;
   std::vector<std::string> names;  // in their order
@@ -154,8 +177,9 @@ std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts) {
     if (!holds || flag.empty()) continue;
     const auto figure = [](double bytes) { return bytes_text(static_cast<Bytes>(bytes)); };
     out.push_back(name.starts_with("memory/reserved/")
-                      ? fmt::format("{}: {} are reserved at most, of {}", flag,
-                                    figure(*highest->measured), figure(*highest->high))
+                      ? fmt::format("{}: {} are {} at most, of {}", flag,
+                                    figure(*highest->measured), outside ? "taken" : "reserved",
+                                    figure(*highest->high))
                       : fmt::format("{}: none", flag));
   }
   return out;
@@ -180,7 +204,8 @@ Report read_base(const std::filesystem::path& path) {
 }
 
 PeakRegressions grown(const Report& base, const Report& now,
-                      const std::vector<Threshold>& thresholds) {
+                      const std::vector<Threshold>& thresholds,
+                      const std::filesystem::path& base_path, const std::filesystem::path& folder) {
   constexpr std::size_t kMost = 8;
   CompareOptions options;
   options.thresholds = thresholds;
@@ -198,7 +223,7 @@ PeakRegressions grown(const Report& base, const Report& now,
                             .unit = change.unit,
                             .why = "--compare: " + sentence(change)});
   }
-  const Side before{"base", base}, after{"new", now};
+  const Side before{"base", base, records_beside(base_path)}, after{"new", now, folder};
   out.causes = text_of(causes(comparison, before, after, kMost));
   out.changes = changes_of(comparison, before, after);
   const auto unknown = [&](int rank, const std::string& why) {

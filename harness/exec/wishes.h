@@ -45,7 +45,7 @@ Verdict no_growth(const ProgramRecord& program, const HighestPeak& peak);
 std::string flag_of(const std::string& verdict);
 /// A line for each kind of check that holds everywhere: "--no-races: none". Empty where something
 /// was not recorded.
-std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts);
+std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts, bool outside);
 
 /// The report of another run, as `tidemark exec --out` and `--report` write it. Throws UsageError
 /// in one line where it is none, or where it holds no peaks.
@@ -60,7 +60,9 @@ struct PeakRegressions {
   std::string causes;
   Changes changes;  // for the page
 };
+/// `base_path`: of `base`; `folder`: of the report of this run, or empty.
 PeakRegressions grown(const Report& base, const Report& now,
-                      const std::vector<Threshold>& thresholds);
+                      const std::vector<Threshold>& thresholds,
+                      const std::filesystem::path& base_path, const std::filesystem::path& folder);
 
 }  // namespace tidemark

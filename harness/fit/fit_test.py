@@ -255,3 +255,29 @@ def test_hardware():
     result.check(reserved == [small, middle] and {answer["verdict"] for answer in result.record["answers"]} == {"fits"}, f"{reserved}, recorded {small}, {middle}")
     result = fit("--vary", "context=512", "--gpu", "./as-recorded.json", *command, "--autocast", **more).ends(1)
     result.check(result.record["answers"][0]["missing_bytes"] == large - middle, f"recorded {large}")
+
+
+# night: searches of a range, and every value of it by force; exec_oom_limit holds the sentences of one run by day
+def test_limit():
+    """A program that allows itself a part of the GPU, or takes memory outside the allocator: the answer is that of running every value, values beyond it do not
+    run each, and the line names what is left of that part."""
+    own = script("limit.py", "import sys, torch\ntorch.cuda.set_per_process_memory_fraction(0.45)\n"
+                 "kept = [torch.empty(500 << 20, dtype=torch.uint8, device='cuda') for _ in range(int(sys.argv[1]))]\n")
+    outside = script("outside.py", "import ctypes, sys, torch\ncuda, place = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n"
+                     "assert cuda.cudaMalloc(ctypes.byref(place), ctypes.c_size_t(9 << 30)) == 0\n"
+                     "kept = [torch.empty(500 << 20, dtype=torch.uint8, device='cuda') for _ in range(int(sys.argv[1]))]\n")
+    for program in own, outside:
+        result = fit("--vary", "n=1..32", "--gpu", "t4-16g", "--", "python3", program, "{n}").ends(0)
+        answer, = result.record["answers"]
+        capacity, best = answer["capacity_bytes"], int(answer["largest"])
+        for value, fits in (best, True), (best + 1, False):
+            code, peaks = exec_peaks("t4-16g", capacity, "python3", program, value)
+            result.check((code == 0 and peaks["ooms"] == 0) == fits, f"{program}: {value} fits: {fits}")
+        if program is own:
+            result.check(len(result.record["runs"]) <= 8, f"{program}: {len(result.record['runs'])} runs")
+            limit = round(0.45 * capacity)
+            result.check(abs(answer["limit"] - limit) <= 1 and best == limit // (500 * MIB), f"{answer['limit']:,} for {limit:,}")
+            result.check("that the program allows itself (memory fraction)" in result.out, "the line says it")
+        else:
+            result.check(answer["run"]["outside"] == 9 << 30 and best == (capacity - (9 << 30)) // (500 * MIB), f"{answer['run']}")
+            result.check("9.00 GiB of them outside PyTorch's allocator" in result.out, "the line says it")

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/fit/result.h"
 #include "harness/record/units.h"
@@ -66,6 +67,25 @@ Bytes Question::capacity(const Store& store) const {
   return gpu_.memory.capacity(false);
 }
 
+// A memory fraction is a part of whatever the GPU has, so each run tells it.
+Bytes Question::limit(const Store& store) const {
+  const Bytes most = capacity(store);
+  Bytes out = 0;
+  for (std::int64_t place = 0; place < count(); ++place)
+    for (const FitRun* run : {with_room(store, place), real(store, place)}) {
+      if (run == nullptr || run->limit == 0 || run->capacity == 0) continue;
+      const double part = static_cast<double>(run->limit) / static_cast<double>(run->capacity);
+      const Bytes here = std::llround(part * static_cast<double>(most));
+      if (here < most && (out == 0 || here < out)) out = here;
+    }
+  return out;
+}
+
+Bytes Question::most(const Store& store) const {
+  const Bytes own = limit(store);
+  return own > 0 ? own : capacity(store);
+}
+
 const FitRun* Question::with_room(const Store& store, std::int64_t place) const {
   return store.find(values_at(place), room_, kRoom);
 }
@@ -80,7 +100,7 @@ const FitRun* Question::real(const Store& store, std::int64_t place) const {
 Seen Question::seen(const Store& store, std::int64_t place) const {
   const FitRun* room = with_room(store, place);
   const FitRun* own = real(store, place);
-  const Bytes most = capacity(store);
+  const Bytes most = this->most(store);
   for (const FitRun* run : {room, own})
     if (run != nullptr && run->killed) return {Fits::killed};
   if (adapts_) {
@@ -118,14 +138,14 @@ Known Question::known(const Store& store) const {
 std::vector<Wanted> Question::next(const Store& store) const {
   if (other_ != nullptr && !other_->next(store).empty()) return {};  // this one waits
   const std::int64_t guess = other_ == nullptr ? -1 : largest(other_->known(store));
-  const Bytes most = capacity(store);
+  const Bytes size = capacity(store);
   const Known seen_now = known(store);
   for (const auto& [place, one] : seen_now)
     if (one.fits == Fits::unknown && !one.at_edge) return {};  // nothing can be said
   if (given_up(store, seen_now)) return {};
   std::vector<Wanted> out;
-  for (const Try& one : next_tries(seen_now, count(), static_cast<double>(most), guess))
-    out.push_back(adapts_ || one.at_size ? run_at_size(values_at(one.place), gpu_.memory.name, most)
+  for (const Try& one : next_tries(seen_now, count(), static_cast<double>(most(store)), guess))
+    out.push_back(adapts_ || one.at_size ? run_at_size(values_at(one.place), gpu_.memory.name, size)
                                          : run_with_room(values_at(one.place), room_));
   if (!out.empty() || adapts_) return out;
   for (const std::int64_t place : {largest(seen_now), miss(seen_now)})  // what is alive in them
@@ -161,7 +181,7 @@ std::vector<Wanted> Question::check(const Store& store) {
   const FitRun* room = with_room(store, place);
   const FitRun* own = real(store, place);
   if (own == nullptr) return {run_at_size(values_at(place), gpu_.memory.name, capacity(store))};
-  if (room->reserved > capacity(store) || (ended_well(*own) && same_peaks(*room, *own))) return {};
+  if (room->reserved > most(store) || (ended_well(*own) && same_peaks(*room, *own))) return {};
   const FitRun* again = store.second(values_at(place), room_, kRoom);
   if (again == nullptr) {
     Wanted second = run_with_room(values_at(place), room_);
@@ -183,7 +203,7 @@ void Question::tell_miss(FitAnswer& answer, const Store& store, const Known& all
   }
   if (nearest == nullptr) return;
   if (searched_ != nullptr) answer.next = nearest->values.at(searched_->name);
-  answer.missing = std::max<Bytes>(nearest->reserved - answer.capacity, 0);
+  answer.missing = std::max<Bytes>(nearest->reserved - answer.most(), 0);
   if (best < 0) answer.run = *nearest;
   answer.because = grown_most(best < 0 ? nullptr : with_room(store, best), *nearest);
 }
@@ -194,6 +214,7 @@ FitAnswer Question::answer(const Store& store) const {
   out.gpu = gpu_.memory.name;
   out.room = room_;
   out.capacity = capacity(store);
+  out.limit = limit(store);
   const Known all = known(store);
   const std::int64_t best = largest(all);
   bool refused = !all.empty();

@@ -53,6 +53,8 @@ class Question {
   FitValues values_at(std::int64_t place) const;
   std::int64_t count() const;
   Bytes capacity(const Store& store) const;
+  Bytes limit(const Store& store) const;  // that the program allows itself; 0: none
+  Bytes most(const Store& store) const;   // that limit, or the capacity
   const FitRun* with_room(const Store& store, std::int64_t place) const;
   const FitRun* real(const Store& store, std::int64_t place) const;
   Seen seen(const Store& store, std::int64_t place) const;

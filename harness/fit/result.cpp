@@ -39,11 +39,14 @@ void add_peaks(FitRun& run, const ProgramRecord& program) {
     if (process.devices.empty())
       run.unknown = name_of(process) + " used CUDA memory and recorded no peaks";
     for (const DeviceRecord& device : process.devices) {
-      if (run.worst.empty() || device.reserved > run.reserved)
+      if (run.worst.empty() || device.all() > run.reserved)
         run.worst = worst_place(process, device);
       run.allocated = std::max(run.allocated, device.allocated);
       run.active = std::max(run.active, device.active);
-      run.reserved = std::max(run.reserved, device.reserved);
+      run.reserved = std::max(run.reserved, device.all());
+      run.outside = std::max(run.outside, device.outside);
+      if (device.limit > 0 && (run.limit == 0 || device.limit < run.limit))
+        run.limit = device.limit;
       run.retries += device.retries;
       run.ooms += device.ooms;
     }

@@ -117,16 +117,16 @@ Runs::Runs(const FitOptions& fit, std::string version, std::string torch)
   std::string name = fs::temp_directory_path() / "tidemark-fit-XXXXXX";
   if (mkdtemp(name.data()) == nullptr)
     throw UsageError("fit: no folder can be made in " + fs::temp_directory_path().string());
-  folder_ = name;
+  folder_.path = name;
   const std::string why =
       fit_.cache.empty() ? "HOME is not set; name a folder (--cache)" : not_ours(fit_.cache);
   has_cache_ = why.empty();
   if (!has_cache_) print(stderr, "warning: results are not kept: {}\n", one_line(why));
 }
 
-Runs::~Runs() {
+Runs::Scratch::~Scratch() {
   std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  if (!path.empty()) fs::remove_all(path, ignored);
 }
 
 void Runs::begin() {
@@ -145,19 +145,19 @@ void Runs::begin() {
       flags.insert(flags.end(), {flag, fit_.exec[i + 1]});
   }
   if (!ranks.empty() && !devices) flags.insert(flags.end(), {"--devices", ranks});
-  server_.start(python, flags, folder_);
+  server_.start(python, flags, folder_.path);
 }
 
 std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
   std::vector<std::optional<FitRun>> results(wanted.size());
   std::vector<Place> places(wanted.size());
   std::vector<Start> starts;
-  const fs::path notes = folder_ / fmt::format("notes{}", count_);
+  const fs::path notes = folder_.path / fmt::format("notes{}", count_);
   fs::create_directories(notes);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Wanted& one = wanted[i];
     Place& place = places[i];
-    place.folder = folder_ / fmt::format("{}-{}", count_, i);
+    place.folder = folder_.path / fmt::format("{}-{}", count_, i);
     fs::create_directories(place.folder / "steady");
     const Substituted words = substitute(fit_.variables, one.values, fit_.program, place.folder);
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe"), "exec"};

@@ -43,7 +43,6 @@ class Runs {
  public:
   /// `version` names this tidemark, `torch` the torch of the program.
   Runs(const FitOptions& fit, std::string version, std::string torch);
-  ~Runs();
   Runs(const Runs&) = delete;
   Runs& operator=(const Runs&) = delete;
 
@@ -61,12 +60,17 @@ class Runs {
 
  private:
   struct Place;
+  /// A folder that goes with what is in it.
+  struct Scratch {
+    std::filesystem::path path;
+    ~Scratch();
+  };
   /// Starts the server of torch, if the program can have one.
   void begin();
 
   const FitOptions& fit_;
   std::string version_, torch_;
-  std::filesystem::path folder_;
+  Scratch folder_;  // goes after the server, which writes into it
   std::size_t count_ = 0, cached_ = 0, copies_ = 0;
   bool begun_ = false, has_cache_ = false;
   Server server_;

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_set>
 
 #include "harness/memory/parts.h"
 #include "harness/memory/phases.h"
 #include "harness/memory/site.h"
+#include "harness/memory/walk.h"
 #include "harness/memory/wastes.h"
 #include "harness/record/units.h"
 
@@ -55,7 +56,7 @@ class Analysis {
   Analysis(const Snapshot& snapshot, std::size_t device) : s_(snapshot) {
     out_.device = device;
     if (device < s_.traces.size()) trace_ = &s_.traces[device];
-    if (labelled()) labels_ = labels_of(s_, device);
+    if (is_ours(s_)) labels_ = labels_of(s_, device);
   }
 
   DeviceSummary run() {
@@ -70,7 +71,7 @@ class Analysis {
     for (const SkippedSteps& one : s_.skipped)
       if (static_cast<std::size_t>(one.device) == out_.device) out_.skipped.push_back(one);
     out_.phases = peaks_of(s_.phases, out_.device, *trace_, out_.begin, out_.curve);
-    if (labelled()) out_.wastes = wastes_of(s_, out_.device, labels_, out_.peak_event);
+    if (is_ours(s_)) out_.wastes = wastes_of(s_, out_.device, labels_, out_.peak_event);
     return std::move(out_);
   }
 
@@ -116,26 +117,28 @@ class Analysis {
       if (e.action == AllocatorAction::oom) {
         ++out_.ooms;
         out_.oom = {site_of(s_, e.stack), s_.modules[e.module], e.size, e.address, now};
-        oom_event_ = i;
+        out_.oom->event = i;
       }
       if (now.active <= out_.peak.active) continue;
       out_.peak = now;
       out_.peak_event = i + 1;
     }
+    if (out_.oom) tell(*out_.oom);
   }
 
-  /// Blocks that existed before the trace's first event: those that are freed in it, or exist at
-  /// its end, without having been allocated in it.
+  void tell(OutOfMemory& oom) const {
+    const auto of_device = [&](const auto& one) {
+      return static_cast<std::size_t>(one.device) == out_.device;
+    };
+    for (const RefusedRequest& one : s_.refused)
+      if (of_device(one) && one.event == oom.event) oom.request = one;
+    oom.pools = std::ranges::any_of(
+        s_.segments, [&](const Segment& one) { return of_device(one) && one.pool != PoolId{}; });
+  }
+
   void begin_live() {
-    std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
-    for (const AllocatorEvent& e : *trace_) {
-      if (!of_block(e.action) || !seen.insert(e.address).second ||
-          e.action == AllocatorAction::alloc)
-        continue;
-      live_[e.address] = {0, e.size};
-    }
-    for (const MemoryBlock* block : at_end_)
-      if (!seen.contains(block->address)) live_[block->address] = {block->stack, block->requested};
+    for (const BlockBefore& one : blocks_before(s_, out_.device))
+      live_[one.address] = {one.stack, one.bytes};
   }
 
   std::string site(const Live& live) const {
@@ -151,11 +154,9 @@ class Analysis {
     return *known;
   }
 
-  bool labelled() const { return s_.labelled || !s_.labels.empty() || s_.modules.size() > 1; }
-
   std::vector<Part> parts_now(bool with_freed) {
     std::vector<Part> parts;
-    if (!labelled()) return parts;
+    if (!is_ours(s_)) return parts;
     for (const auto& [address, live] : live_) {
       if (!with_freed && requested_.contains(address)) continue;
       parts.push_back(live.made ? part_of(s_, *live.made, labels_)
@@ -174,7 +175,7 @@ class Analysis {
   }
 
   void take_oom() {
-    const auto [first, last] = std::minmax(out_.peak_event, oom_event_);
+    const auto [first, last] = std::minmax(out_.peak_event, out_.oom->event);
     const auto begin = trace_->begin();
     out_.oom->at_peak = std::none_of(
         begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
@@ -205,7 +206,7 @@ class Analysis {
           live_.erase(block);
         }
       }
-      if (e.action == AllocatorAction::oom && i == oom_event_) take_oom();
+      if (e.action == AllocatorAction::oom && i == out_.oom->event) take_oom();
       if (i + 1 == out_.peak_event) take_peak();
     }
     out_.left = parts_now(false);
@@ -242,7 +243,6 @@ class Analysis {
   const std::vector<AllocatorEvent> none_;
   const std::vector<AllocatorEvent>* trace_ = &none_;
   DeviceSummary out_;
-  std::size_t oom_event_ = 0;  // the last one
   LabelOf labels_;
   std::vector<const MemoryBlock*> at_end_;  // by address
   std::map<std::int64_t, std::int64_t> stream_of_;
@@ -261,6 +261,11 @@ Site& Site::operator+=(const Site& other) {
   return *this;
 }
 
+Bytes room_of(const OutOfMemory& oom) {
+  if (!oom.request || oom.request->limit == 0) return oom.device_free;
+  return std::min(oom.device_free, std::max<Bytes>(oom.request->limit - oom.request->reserved, 0));
+}
+
 std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
   std::set<std::size_t> devices;
   for (const Segment& segment : snapshot.segments)
@@ -273,26 +278,38 @@ std::vector<DeviceSummary> analyse(const Snapshot& snapshot) {
   return out;
 }
 
-std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
+std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after,
+                               const MovedSites& moved) {
+  const auto sites_of = [](const Snapshot& snapshot) {
+    std::vector<Site> out;
+    for (DeviceSummary& device : analyse(snapshot))
+      std::ranges::move(device.sites, std::back_inserter(out));
+    return out;
+  };
+  const std::vector<Site> a = sites_of(before), b = sites_of(after);
+  const std::map<std::string, std::string> names =
+      moved ? moved(a, b) : std::map<std::string, std::string>();
   std::map<std::string, SiteChange> all;
   using Sizes = std::map<std::int64_t, Site>;
-  const auto add = [&](const Snapshot& snapshot, Site SiteChange::*sum, Sizes SiteChange::*sizes) {
-    for (const DeviceSummary& device : analyse(snapshot)) {
-      for (const Site& one : device.sites) {
-        SiteChange& change = all[one.site];
-        change.site = one.site;
-        change.*sum += one;
-        Site& size = (change.*sizes)[one.size];
-        size.size = one.size;
-        size += one;
-      }
-    }
+  const auto add = [&](const std::string& name, const Site& one, Site SiteChange::*sum,
+                       Sizes SiteChange::*sizes) {
+    SiteChange& change = all[name];
+    change.site = name;
+    if (one.site != name) change.was = one.site;
+    change.*sum += one;
+    Site& size = (change.*sizes)[one.size];
+    size.size = one.size;
+    size += one;
   };
-  add(before, &SiteChange::before, &SiteChange::sizes_before);
-  add(after, &SiteChange::after, &SiteChange::sizes_after);
+  for (const Site& one : a) {
+    const auto name = names.find(one.site);
+    add(name == names.end() ? one.site : name->second, one, &SiteChange::before,
+        &SiteChange::sizes_before);
+  }
+  for (const Site& one : b) add(one.site, one, &SiteChange::after, &SiteChange::sizes_after);
   const auto same = [](const auto& x, const auto& y) {
     const auto figures = [](const Site& s) {
-      return std::tuple(s.size, s.count, s.bytes, s.allocations, s.ended, s.mean_us());
+      return std::tuple(s.size, s.count, s.bytes, s.allocations, s.ended);
     };
     return figures(x.second) == figures(y.second);
   };
@@ -302,8 +319,7 @@ std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after) {
   std::ranges::stable_sort(out, [](const SiteChange& a, const SiteChange& b) {
     const auto weight = [](const SiteChange& c) {
       return std::tuple(std::abs(c.after.bytes - c.before.bytes),
-                        std::abs(c.after.allocations - c.before.allocations),
-                        std::abs(c.after.mean_us() - c.before.mean_us()));
+                        std::abs(c.after.allocations - c.before.allocations));
     };
     return weight(a) > weight(b);
   });

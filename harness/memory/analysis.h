@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,13 +34,29 @@ struct Site {
 /// Blocks of one kind that were alive at the peak, allocated in one module and at one place.
 using Part = AlivePart;
 
-/// Memory that the program has and does not need, at one moment (wastes.h).
+/// The object of a program that holds blocks: "`total` in main (train.py:9)"; of a cycle of
+/// references what is on its way, or nothing.
+struct Holder {
+  std::string name;
+  bool is_cycle = false;             // Python's collector frees it
+  bool is_work = false;              // of a process group: PyTorch's watchdog lets go of it
+  std::int64_t held = 0, asked = 0;  // blocks, of so many whose holder is known; 0: all
+  bool is_known() const { return is_freed_later() || !name.empty(); }
+  bool is_freed_later() const { return is_cycle || is_work; }
+  std::string text() const;
+  auto operator<=>(const Holder&) const = default;
+};
+
+/// Memory that a program may do without, at one moment (wastes.h).
 struct Waste {
   std::string name;
   std::optional<std::int64_t> bytes;  // none: not known, since the moment has not come
   std::int64_t active = 0;            // in all, at that moment
   std::vector<Part> parts;            // their bytes sum to `bytes`
-  std::string process;                // of several; empty: that of the highest peak
+  Holder holder = {};                 // of most of them, where it was asked
+  std::string process = {};           // of several; empty: the place of the highest peak
+  std::size_t device = 0;
+  bool several = false;  // the process has several devices
 };
 
 /// The highest of a training step's phases of one name.
@@ -53,11 +70,20 @@ struct PhasePeak {
 struct OutOfMemory {
   std::string site, module;
   std::int64_t wanted = 0, device_free = 0;
-  Holdings held;
+  Holdings held;                          // as requested
+  std::optional<RefusedRequest> request;  // where a record has it
+  bool pools = false;       // the allocator has private ones, and what of its free memory is theirs
+                            // is not known
   bool at_peak = false;     // the blocks are those of the peak
   std::vector<Part> parts;  // where the file has labels
   std::string process;
+  std::size_t device = 0;
+  bool several = false;   // the process has several devices
+  std::size_t event = 0;  // events of the trace before it
 };
+
+/// What the device, and the limit of the process, would still have given then.
+Bytes room_of(const OutOfMemory& oom);
 
 struct PendingFree {
   std::string site;
@@ -96,12 +122,18 @@ std::vector<DeviceSummary> analyse(const Snapshot& snapshot);
 /// A place in the program, on both sides.
 struct SiteChange {
   std::string site;
+  std::string was;     // its name before, where that is another one
   Site before, after;  // of all sizes
   std::map<std::int64_t, Site> sizes_before, sizes_after;
 };
+/// The names that places have afterwards, of those whose name is another one: of the sites of all
+/// devices before and after.
+using MovedSites = std::function<std::map<std::string, std::string>(const std::vector<Site>&,
+                                                                    const std::vector<Site>&)>;
 /// Changes of all devices together, the largest change at the peak first; sites whose sizes are all
-/// as before are left out.
-std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after);
+/// as before are left out. How long blocks live, by the host's clock, is no difference.
+std::vector<SiteChange> differ(const Snapshot& before, const Snapshot& after,
+                               const MovedSites& moved = {});
 
 /// The peaks of active of all devices together, in bytes.
 std::int64_t peak_of_active(const Snapshot& snapshot);

@@ -1,6 +1,7 @@
 #include "harness/memory/block_layout.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace tidemark {
 namespace {
@@ -38,6 +39,12 @@ void BlockLayout::apply(const AllocatorEvent& change) {
   }
 }
 
+bool BlockLayout::has_block_at(std::int64_t address) const {
+  const auto after = blocks_.upper_bound(address);
+  return after != blocks_.begin() &&
+         address < std::prev(after)->first + std::max<Bytes>(std::prev(after)->second.size, 1);
+}
+
 void BlockLayout::set_pool(std::int64_t address, bool small) {
   if (auto after = segments_.upper_bound(address); after != segments_.begin())
     std::prev(after)->second.small = small;
@@ -45,10 +52,13 @@ void BlockLayout::set_pool(std::int64_t address, bool small) {
 
 // Memory that is mapped end to end for one stream is one segment, as in snapshots.
 void BlockLayout::add_mapped(std::int64_t address, Bytes bytes, std::int64_t stream) {
-  auto at = segments_.insert_or_assign(address, Reserved{bytes, stream, true, false}).first;
+  join_mapped(segments_.insert_or_assign(address, Reserved{bytes, stream, true, false}).first);
+}
+
+void BlockLayout::join_mapped(std::map<std::int64_t, Reserved>::iterator at) {
   const auto joins = [](const auto& low, const auto& high) {
     return low.second.mapped && high.second.mapped && low.second.stream == high.second.stream &&
-           low.first + low.second.bytes == high.first;
+           low.second.owner == high.second.owner && low.first + low.second.bytes == high.first;
   };
   if (auto after = std::next(at); after != segments_.end() && joins(*at, *after)) {
     at->second.bytes += after->second.bytes;
@@ -71,15 +81,49 @@ void BlockLayout::remove_mapped(std::int64_t address, Bytes bytes) {
   if (address >= end) return;
   segments_.erase(at);
   if (address > begin)
-    segments_[begin] = {address - begin, whole.stream, whole.mapped, whole.small};
-  if (last < end) segments_[last] = {end - last, whole.stream, whole.mapped, whole.small};
+    segments_[begin] = {address - begin, whole.stream, whole.mapped, whole.small, whole.owner};
+  if (last < end)
+    segments_[last] = {end - last, whole.stream, whole.mapped, whole.small, whole.owner};
+}
+
+void BlockLayout::set_owner(std::int64_t address, PoolId pool) {
+  const auto at = segments_.find(address);
+  if (at == segments_.end()) {
+    // What was mapped there has been joined to what lies before it, of the same pool or of none.
+    auto before = segments_.upper_bound(address);
+    if (before == segments_.begin()) return;
+    --before;
+    const Bytes head = address - before->first;
+    if (!before->second.mapped || head >= before->second.bytes || before->second.owner == pool)
+      return;
+    Reserved rest = before->second;
+    rest.bytes -= head, rest.owner = pool;
+    before->second.bytes = head;
+    join_mapped(segments_.insert_or_assign(address, rest).first);
+    return;
+  }
+  at->second.owner = pool;
+  if (at->second.mapped) join_mapped(at);
+}
+
+Bytes BlockLayout::free_in(std::optional<PoolId> pool) const {
+  Bytes out = 0;
+  for (const auto& [address, reserved] : segments_) {
+    if (pool ? reserved.owner != *pool : reserved.owner == PoolId{}) continue;
+    out += reserved.bytes;
+    for (auto block = blocks_.lower_bound(address);
+         block != blocks_.end() && block->first < address + reserved.bytes; ++block)
+      out -= block->second.size;
+  }
+  return out;
 }
 
 Segment BlockLayout::cut(std::int64_t address, const Reserved& reserved) const {
   Segment out{.address = address,
               .total_size = reserved.bytes,
               .stream = reserved.stream,
-              .type = reserved.small ? "small" : "large"};
+              .type = reserved.small ? "small" : "large",
+              .pool = reserved.owner};
   std::int64_t at = address;
   const auto skip_to = [&](std::int64_t next) {
     if (next > at) out.blocks.push_back({at, next - at, 0, BlockState::inactive});

@@ -14,6 +14,7 @@
 #include "harness/memory/site.h"
 #include "harness/memory/snapshot.h"
 #include "harness/memory/taken_events.h"
+#include "harness/memory/tree_reader.h"
 #include "harness/memory/unpickle.h"
 #include "harness/record/string_table.h"
 #include "harness/record/units.h"
@@ -27,7 +28,7 @@ constexpr std::int64_t kHuge = std::int64_t{1} << 44;  // bytes of one allocatio
 
 /// What a snapshot says, of a tree: events while it grows, all else once it is whole. Messages name
 /// the place.
-class Decoder : public EventTaker {
+class Decoder : public EventTaker, private TreeReader {
  public:
   Decoder() {
     modules_[""];
@@ -55,6 +56,7 @@ class Decoder : public EventTaker {
           fail(fmt::format("tidemark_gathers[{}]: a shard of {} bytes", i, bytes));
       std::ranges::stable_sort(out_.labels, {}, &TensorLabel::allocations);
       std::ranges::stable_sort(out_.holders, {}, &HolderLabel::allocations);
+      std::ranges::stable_sort(out_.uses, {}, &UseLabel::allocations);
       std::ranges::stable_sort(out_.gathers, {}, &Gather::allocations);
       out_.failure = text(root, "tidemark_failure", "");
     }
@@ -87,60 +89,28 @@ class Decoder : public EventTaker {
     return true;
   }
 
+  bool take_blocks(Id list, std::span<const Id> items) override {
+    if (tree_[list].size > 0) return false;  // some of its items were not for here
+    if (!std::ranges::all_of(items, [&](Id id) { return is_plain_block(id); })) return false;
+    const auto [known, fresh] = blocks_of_.try_emplace(list, blocks_.size());
+    if (fresh) blocks_.emplace_back();
+    auto& all = blocks_[known->second];
+    for (const Id id : items) {
+      all.push_back(block_of(id, 0));
+      if (tree_[id].type == Type::block) continue;
+      tree_.become(id, Type::block,
+                   static_cast<std::int64_t>(known->second << kIndexBits | (all.size() - 1)));
+      tree_.release(id);
+    }
+    return true;
+  }
+
  private:
-  static constexpr unsigned kIndexBits = 32;  // of an event's place in its trace
+  static constexpr unsigned kIndexBits = 32;  // of the place of an event or a block in its list
 
   const AllocatorEvent& event_at(std::int64_t place) const {
     const auto at = static_cast<std::uint64_t>(place);
     return taken_[at >> kIndexBits].at(at & UINT32_MAX);
-  }
-
-  [[noreturn]] void fail(const std::string& what) const {
-    std::string place;
-    for (const auto& [name, item] : places_)
-      place += name + (item ? fmt::format("[{}]", *item) : "");
-    throw SnapshotError((place.empty() ? "" : place + ": ") + one_line(what));
-  }
-  void need(Id id, Type type) const {
-    if (tree_[id].type != type)
-      fail(fmt::format("is {}, not {}", name_of(tree_[id].type), name_of(type)));
-  }
-
-  /// Calls `take` with each item of a list, all of the type. Messages name it `name`[2].
-  void each(Id list, const char* name, Type type, const auto& take) {
-    places_.push_back({name, {}});
-    need(list, Type::list);
-    const auto items = tree_.items(list);
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      places_.back().item = i;
-      need(items[i], type);
-      take(items[i]);
-    }
-    places_.pop_back();
-  }
-
-  std::optional<Id> find(Id dictionary, std::string_view key) const {
-    const auto items = tree_.items(dictionary);
-    for (std::size_t i = 0; i + 1 < items.size(); i += 2)
-      if (tree_[items[i]].type == Type::text && tree_.text_of(items[i]) == key) return items[i + 1];
-    return std::nullopt;
-  }
-  std::int64_t integer(Id id, const char* key) const {
-    if (tree_[id].type != Type::integer)
-      fail(fmt::format("'{}' is {}, not an integer", key, name_of(tree_[id].type)));
-    return tree_[id].integer;
-  }
-  std::int64_t integer(Id dictionary, const char* key,
-                       std::optional<std::int64_t> otherwise) const {
-    const auto value = find(dictionary, key);
-    if (!value && otherwise) return *otherwise;
-    if (!value) fail(fmt::format("has no '{}'", key));
-    return integer(*value, key);
-  }
-  std::string text(Id dictionary, const char* key, const char* otherwise) const {
-    const auto value = find(dictionary, key);
-    if (!value || tree_[*value].type != Type::text) return otherwise;
-    return std::string(tree_.text_of(*value));
   }
 
   std::uint32_t frame(Id id) {
@@ -172,13 +142,18 @@ class Decoder : public EventTaker {
     return *known;
   }
 
-  BlockState state(Id block) const {
+  std::optional<BlockState> known_state(Id block) const {
     const std::string name = text(block, "state", "");
     if (name == "active_allocated") return BlockState::allocated;
     if (name == "active_pending_free" || name == "active_awaiting_free")
       return BlockState::pending_free;
     if (name == "inactive") return BlockState::inactive;
-    fail(fmt::format("'{}' is not a state of a block", name));
+    return std::nullopt;
+  }
+  BlockState state(Id block) const {
+    const auto known = known_state(block);
+    if (!known) fail(fmt::format("'{}' is not a state of a block", text(block, "state", "")));
+    return *known;
   }
 
   /// The entry in which PyTorch 2.0 keeps a block's frames and requested size; else the block
@@ -190,18 +165,50 @@ class Decoder : public EventTaker {
     return owners.empty() || tree_[owners[0]].type != Type::dictionary ? block : owners[0];
   }
 
+  /// As PyTorch 2.1 and later write it, whatever its values. Others stay in the tree.
+  bool is_plain_block(Id id) const {
+    if (tree_[id].type == Type::block) return true;
+    if (tree_[id].type != Type::dictionary) return false;
+    for (const char* key : {"size", "address", "requested_size"}) {
+      const auto value = find(id, key);
+      if (!value || tree_[*value].type != Type::integer) return false;
+    }
+    const auto frames = find(id, "frames");
+    return frames && is_plain_stack(*frames) && known_state(id).has_value();
+  }
+  bool is_plain_stack(Id list) const {
+    if (tree_[list].type == Type::none || tree_[list].type == Type::stack) return true;
+    if (tree_[list].type != Type::list || tree_[list].size > recorder::kFrames) return false;
+    return std::ranges::all_of(tree_.items(list), [&](Id id) {
+      if (tree_[id].type != Type::dictionary) return tree_[id].type == Type::frame;
+      const auto line = find(id, "line");
+      return !line || tree_[*line].type == Type::integer;
+    });
+  }
+
+  const MemoryBlock& block_at(std::int64_t place) const {
+    const auto at = static_cast<std::uint64_t>(place);
+    return blocks_[at >> kIndexBits][at & UINT32_MAX];
+  }
+
+  /// `at`: where the block before it ends.
+  MemoryBlock block_of(Id id, std::int64_t at) {
+    if (tree_[id].type == Type::block) return block_at(tree_[id].integer);
+    need(id, Type::dictionary);
+    MemoryBlock block;
+    block.size = integer(id, "size", std::nullopt);
+    block.address = integer(id, "address", at);  // older snapshots leave it out
+    const Id latest = last_owner(id);
+    block.requested = integer(id, "requested_size", integer(latest, "real_size", block.size));
+    block.state = state(id);
+    block.stack = stack(latest);
+    return block;
+  }
+
   void blocks(Id list, Segment& segment) {
     need(list, Type::list);
     std::int64_t at = segment.address;
-    segment.blocks.reserve(tree_.items(list).size());
-    each(list, ".blocks", Type::dictionary, [&](Id id) {
-      MemoryBlock block;
-      block.size = integer(id, "size", std::nullopt);
-      block.address = integer(id, "address", at);  // older snapshots leave it out
-      const Id latest = last_owner(id);
-      block.requested = integer(id, "requested_size", integer(latest, "real_size", block.size));
-      block.state = state(id);
-      block.stack = stack(latest);
+    const auto add = [&](MemoryBlock block) {
       // A free block says what was requested of it last, when it may have been a larger one.
       if (block.state == BlockState::inactive)
         block.requested = std::min(block.requested, block.size);
@@ -212,7 +219,17 @@ class Decoder : public EventTaker {
         fail("reaches beyond its segment");
       at += block.size;
       segment.blocks.push_back(block);
-    });
+    };
+    const auto taken = blocks_of_.find(list);
+    const std::size_t early = taken == blocks_of_.end() ? 0 : blocks_[taken->second].size();
+    const auto items = tree_.items(list);
+    segment.blocks.reserve(early + items.size());
+    places_.push_back({".blocks", {}});
+    for (std::size_t i = 0; i < early + items.size(); ++i) {
+      places_.back().item = i;
+      add(i < early ? blocks_[taken->second][i] : block_of(items[i - early], at));
+    }
+    places_.pop_back();
     if (at != segment.address + segment.total_size)
       fail(fmt::format("its blocks sum to {} bytes, not to its total_size of {}",
                        at - segment.address, segment.total_size));
@@ -299,21 +316,17 @@ class Decoder : public EventTaker {
     right &= tree_[id].type == Type::text;
     if (right) value = tree_.text_of(id);
   }
-  void cell(Id id, MemoryKind& value, bool& right) const {
-    std::string word;
-    cell(id, word, right);
+  void cell(Id id, MemoryKind& value, bool& right) const { word(id, value, right, memory_kind); }
+  void cell(Id id, HolderKind& value, bool& right) const { word(id, value, right, holder_kind); }
+  void cell(Id id, BlockUse& value, bool& right) const { word(id, value, right, block_use); }
+  template <class Value>
+  void word(Id id, Value& value, bool& right, auto named) const {
+    std::string text;
+    cell(id, text, right);
     if (!right) return;
-    const auto kind = memory_kind(word);
-    if (!kind) fail(unknown_kind(word));
-    value = *kind;
-  }
-  void cell(Id id, HolderKind& value, bool& right) const {
-    std::string word;
-    cell(id, word, right);
-    if (!right) return;
-    const auto kind = holder_kind(word);
-    if (!kind) fail(unknown_kind(word));
-    value = *kind;
+    const auto known = named(text);
+    if (!known) fail(unknown_kind(text));
+    value = *known;
   }
   template <class Row>
   void rows(Id root, const char* key, std::vector<Row>& all, const char* what, auto cells) {
@@ -362,16 +375,11 @@ class Decoder : public EventTaker {
     return any ? "[" + out + "]" : "";
   }
 
-  Tree tree_;
+  std::deque<std::deque<MemoryBlock>> blocks_;     // taken
+  std::unordered_map<Id, std::size_t> blocks_of_;  // of lists, in blocks_
   std::deque<TakenEvents> taken_;
   std::unordered_map<Id, std::size_t> trace_of_;  // of lists, in taken_
   Snapshot out_;
-  /// A list and the item that is read. Put into words only where it is wrong.
-  struct Place {
-    const char* name;
-    std::optional<std::size_t> item;
-  };
-  std::vector<Place> places_;  // from the outermost
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> frames_;
   std::unordered_set<std::uint32_t, ByFrames, ByFrames> stacks_{8, ByFrames{&out_.stacks},
                                                                 ByFrames{&out_.stacks}};

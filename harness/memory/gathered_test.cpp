@@ -89,7 +89,7 @@ TEST(Gathered, ACopyAlongAnotherDimensionCounts) {
   p.alloc(2, 400, kCopy);
   p.free(1, 400);
   p.backward({{2, 400}});
-  EXPECT_EQ(p.text_of(), "400 of 500; 400 layers.*.mlp forward model.py:3");
+  EXPECT_EQ(p.text_of(), "400 of 500; 400 layers.*.mlp forward model.py:3 (in all_gather_tensor)");
 }
 
 TEST(Gathered, ParametersOfShardingAreNotInputs) {

@@ -1,7 +1,6 @@
 #include "harness/memory/growth.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,35 +10,46 @@
 
 #include "harness/memory/format/format.h"
 #include "harness/memory/parts.h"
-#include "harness/memory/places.h"
-#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {
 
 constexpr std::size_t kFewest = 3;  // steps that show a growth
 constexpr std::size_t kYoung = 2;   // last steps, of which something may be kept for the next
-// Steps in which blocks gave way to larger ones, until that is a growth: by the same each time, and
-// by any number of bytes, as outputs for batches of all lengths do a few times in a row.
-constexpr std::size_t kFewestAlike = 4, kFewestLarger = 8;
-constexpr std::size_t kFewestUneven = 8;  // steps that show a growth at unequal distances
+// Steps in which blocks gave way to larger ones, until that is a growth: by the same each time; by
+// any number of bytes, where all blocks are new each time, as outputs for batches of all lengths
+// are a few times in a row; where some stay, as in a ring of buffers, whose sum may rise by chance.
+constexpr std::size_t kFewestAlike = 4, kFewestLarger = 8, kFewestMixed = 16;
+constexpr std::size_t kFewestRegular = 5;  // at equal distances, after more that were not
+constexpr std::size_t kFewestUneven = 8;   // steps that show a growth at unequal distances
+// Forwards, or ranges of the program, that show a growth, where they are the steps: fewer are those
+// of a capture or a warm-up.
+constexpr std::string_view kForward = "forward", kBackward = "backward";
+constexpr std::size_t kFewestForwards = 8;
+// A pause at the end that is as improbable at the rate before it has ended the growth.
+constexpr double kEnded = 0.005;
 
 struct Steps {
   std::string unit;
   std::vector<std::size_t> begins;    // moments
-  std::vector<std::int64_t> numbers;  // of each, of which some may be left out
+  std::vector<std::int64_t> numbers;  // of each; some may be left out
   std::size_t end = 0;                // what is alive then has been left behind
+  bool ends = false;                  // what is given back later has not been left behind either
 };
 
 /// Phases of this name that an optimizer's step does not follow: those before it are parts of a
 /// step.
-Steps named(const MemoryPicture& picture, const char* name) {
-  Steps out{name, {}, {}, 0};
+Steps named(const MemoryPicture& picture, std::string_view name) {
+  const bool is_range = name != kForward && name != kBackward;
+  Steps out{is_range ? fmt::format("`{}`", name) : std::string(name), {}, {}, 0, name != kBackward};
   std::size_t end = 0;  // of the phase that is open, or of the optimizer's last step
   for (const MemoryPicture::Phase& phase : picture.phases)
     if (phase.name == "optimizer") end = std::max(end, phase.to);
   for (const MemoryPicture::Phase& phase : picture.phases) {
-    if (phase.name != name || phase.from < end) continue;
+    if (phase.name != name) continue;
+    // Of several threads: none of them is a step of all.
+    if (phase.from < end && phase.to > end && !out.begins.empty()) return {};
+    if (phase.from < end) continue;
     end = phase.to;
     // Nobody has counted those that are left out.
     if (phase.from < picture.whole_from) continue;
@@ -56,46 +66,44 @@ Steps steps_of(const MemoryPicture& picture) {
     const auto [at, fresh] = begins.try_emplace(phase.step, phase.from);
     if (!fresh) at->second = std::min(at->second, phase.from);
   }
-  Steps out{"step", {}, {}, 0};
+  Steps out{"step", {}, {}, 0, false};
   if (begins.size() >= kFewest + kYoung) {
     for (const auto& [step, from] : begins) out.begins.push_back(from), out.numbers.push_back(step);
     out.end = out.begins.back();
     return out;
   }
-  for (const char* name : {"backward", "forward"})
-    if (Steps some = named(picture, name); some.begins.size() >= kFewest + kYoung) return some;
+  if (Steps some = named(picture, kBackward); some.begins.size() >= kFewest + kYoung) return some;
+  if (Steps some = named(picture, kForward); some.begins.size() >= kFewestForwards + kYoung)
+    return some;
+  // The program's own ranges, those that come least often: they lie around the others.
+  for (const MemoryPicture::Phase& phase : picture.phases) {
+    if (phase.name == kForward || phase.name == kBackward) continue;
+    Steps some = named(picture, phase.name);
+    if (some.begins.size() >= kFewestForwards + kYoung &&
+        (out.begins.empty() || some.begins.size() < out.begins.size()))
+      out = std::move(some);
+  }
   return out;
 }
 
-/// "a step", "every 5th step"; 0: places that differ.
-std::string how_often(std::int64_t every, const std::string& unit) {
-  if (every == 0) return fmt::format("a {} on average", unit);
-  if (every == 1) return "a " + unit;
-  const std::int64_t last = every % 100 / 10 == 1 ? 0 : every % 10;
-  const char* ending = last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
-  return fmt::format("every {}{} {}", every, ending, unit);
-}
-
-/// Bytes and blocks at one place that each step has left behind, and those of `kept` ones that it
-/// has freed: blocks that have outlived the steps for which something may be kept.
+/// Bytes and blocks at one place that each step has left behind: at the end they are older than any
+/// that was freed there.
 struct Left {
   Part part;
-  std::vector<std::int64_t> bytes, blocks, filled, freed_bytes, freed_blocks;  // filled: by blocks
-  std::map<Holder, std::int64_t> bytes_by_holder;
+  std::vector<std::int64_t> bytes, blocks, filled;  // of the steps compared; filled: by blocks
+  std::vector<std::int64_t> levels;  // at the begin of each step, of blocks that have outlived one
+  Holding holding;
+  std::int64_t latest = 0;         // step of which something is there at the end, however young
   std::vector<std::size_t> grown;  // steps, the last of them at equal distances
   bool grows = false;
   std::int64_t every = 0;  // these distances; 0: they are not equal, and `grown` is all steps
   std::int64_t span = 1;   // then the steps from the first of them on
   bool replaced = false;   // `bytes`: by how much its blocks gave way to larger ones
+  bool all_new = true;     // then: no block has outlived a step that grows
 
-  explicit Left(std::size_t count)
-      : bytes(count), blocks(count), filled(count), freed_bytes(count), freed_blocks(count) {}
-
-  Holder holder() const {
-    if (bytes_by_holder.empty()) return {};
-    return std::ranges::max_element(bytes_by_holder, {}, [](const auto& one) { return one.second; })
-        ->first;
-  }
+  /// `compared` of `begun` steps.
+  Left(std::size_t begun, std::size_t compared)
+      : bytes(compared), blocks(compared), filled(compared), levels(begun) {}
 
   /// `numbers`: of the steps, and of the next one.
   void judge(const std::vector<std::int64_t>& numbers) {
@@ -113,15 +121,17 @@ struct Left {
     std::size_t first = grown.size() - 1;
     while (first > 0 && distance(first) == last) --first;
     const std::size_t alike = ended ? 0 : grown.size() - first;
+    const bool regular = alike >= kFewestRegular || 2 * alike >= grown.size();
     if (alike < kFewest || 2 * alike < grown.size()) judge_uneven(numbers);
-    if (grows || alike < kFewest) return;
+    if (grows || alike < kFewest || !regular) return;
     grown.erase(grown.begin(), grown.begin() + static_cast<std::ptrdiff_t>(first));
-    grows = is_more() && is_sure();
+    grows = is_sure() && !is_tooth(grown.front());
     every = last;
   }
 
   /// A growth at unequal distances goes on: a third of its steps lie in the second half, and the
-  /// last has not been longer ago than twice the longest pause. A cache that fills is none.
+  /// pause at its end is no longer than one that comes about once in 1 / kEnded times where each
+  /// step grows with the share that has grown before. A cache that fills is none.
   void judge_uneven(const std::vector<std::int64_t>& numbers) {
     if (replaced || grown.size() < kFewestUneven) return;
     std::vector<std::int64_t> at;
@@ -129,27 +139,28 @@ struct Left {
     const std::int64_t end = numbers[bytes.size()];
     span = end - at.front();
     const auto late = at.end() - std::ranges::upper_bound(at, at.front() + span / 2);
-    std::int64_t pause = 0;
-    for (std::size_t i = 1; i < at.size(); ++i) pause = std::max(pause, at[i] - at[i - 1]);
-    grows = 3 * late >= std::ssize(at) && end - at.back() <= 2 * pause && is_more();
+    const double share =
+        static_cast<double>(at.size() - 1) / static_cast<double>(at.back() - at.front());
+    const double pause = static_cast<double>(numbers[numbers.size() - 1] - 1 - latest);
+    grows = 3 * late >= std::ssize(at) && std::pow(1 - share, pause) >= kEnded &&
+            !is_tooth(grown.front());
+  }
+
+  /// Bytes have been as high before the growth, or half as high, and were given back: it is then
+  /// the last tooth of a saw, for all that is known.
+  bool is_tooth(std::size_t first) const {
+    const std::size_t since = std::min(replaced ? first : first + kYoung - 1, levels.size() - 1);
+    const std::int64_t before =
+        *std::max_element(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(since) + 1);
+    const std::int64_t begin = levels[since];
+    return before > begin && levels.back() - begin <= 2 * (before - begin);
   }
 
   bool is_sure() const {
-    return !replaced || grown.size() >= kFewestLarger ||
+    return !replaced || grown.size() >= (all_new ? kFewestLarger : kFewestMixed) ||
            (grown.size() >= kFewestAlike &&
             std::all_of(grown.end() - kFewestAlike, grown.end(),
                         [&](std::size_t step) { return bytes[step] == last_bytes(); }));
-  }
-
-  /// The last two of `grown` and the steps between have left more behind than was freed: else it
-  /// is a ring of buffers, or a cache that is full.
-  bool is_more() const {
-    std::int64_t more_bytes = 0, more_blocks = 0;
-    for (std::size_t step = grown[grown.size() - kFewest]; step < grown.back(); ++step) {
-      more_bytes += bytes[step] - freed_bytes[step];
-      more_blocks += blocks[step] - freed_blocks[step];
-    }
-    return more_bytes > 0 && more_blocks > 0;
   }
 
   std::int64_t last_bytes() const { return bytes[grown.back()]; }
@@ -180,45 +191,78 @@ struct Left {
   }
 };
 
-using Places = std::map<std::tuple<MemoryKind, std::string, std::string>, Left>;
+using Key = std::tuple<MemoryKind, std::string, std::string>;
+using Places = std::map<Key, Left>;
 
-Places left_by(const MemoryPicture& picture, const Steps& steps, std::size_t count) {
-  Places all;
-  const std::size_t end = steps.end;
+/// Of each place of the picture; none of those whose growth has a known bound: a workspace for each
+/// stream of a pool.
+std::vector<std::optional<Key>> keys_of(const MemoryPicture& picture) {
+  std::vector<std::optional<Key>> out;
+  for (const MemoryPicture::Place& place : picture.places)
+    out.push_back(
+        place.kind == MemoryKind::workspaces
+            ? std::nullopt
+            : std::optional<Key>({place.kind, without_numbers(place.module), place.site}));
+  return out;
+}
+
+Part as_part(const Key& key) {
+  return std::apply([](const auto&... words) { return Part{words..., 0, 0}; }, key);
+}
+
+Places left_by(const MemoryPicture& picture, const Steps& steps,
+               const std::vector<std::optional<Key>>& keys) {
+  const std::size_t begun = steps.begins.size(), moments = picture.events.size();
   const auto step_at =
       [&](std::size_t moment) {  // a block that is there before all is of the first
         const auto after = std::ranges::lower_bound(steps.begins, moment);
         return static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - steps.begins.begin(), 1)) -
                1;
       };
+  // What is freed and waits for a stream is not left behind.
+  const auto is_left = [&](const MemoryPicture::Block& block) {
+    return block.waits > steps.end && (!steps.ends || block.waits >= moments);
+  };
+  std::map<Key, std::size_t> longest;  // in steps, of what has been freed
+  std::vector<const MemoryPicture::Block*> old;
   for (const MemoryPicture::Block& block : picture.blocks) {
-    const std::size_t step = step_at(block.from);
-    if (block.from > end || block.until <= steps.begins.front() || step >= count) continue;
-    const bool is_left = block.until > end;
-    const std::size_t freed = is_left ? count : step_at(block.until);
-    if (is_left ? block.from <= steps.begins.front() : freed >= count || freed - step <= kYoung)
-      continue;
-    const MemoryPicture::Place& place = picture.places[block.place];
-    const std::string module = without_numbers(place.module);
-    Left& left = all.try_emplace({place.kind, module, place.site}, count).first->second;
-    left.part = {place.kind, module, place.site, 0, 0};
-    if (is_left) {
-      left.bytes[step] += block.bytes, left.blocks[step] += 1;
-      left.filled[step] += recorder::rounded(block.bytes);
-      if (place.holder.is_known()) left.bytes_by_holder[place.holder] += block.bytes;
-    } else {
-      left.freed_bytes[freed] += block.bytes, left.freed_blocks[freed] += 1;
-    }
+    if (!keys[block.place]) continue;
+    if (block.from <= steps.begins.front() || block.from > steps.end) continue;
+    const std::size_t age = step_at(std::min(block.waits, steps.end + 1)) - step_at(block.from);
+    if (age < kYoung && !is_left(block)) continue;
+    old.push_back(&block);
+    if (is_left(block)) continue;
+    std::size_t& most = longest[*keys[block.place]];
+    most = std::max(most, age + 1);
+  }
+  Places all;
+  for (const MemoryPicture::Block* block : old) {
+    const Key& key = *keys[block->place];
+    const auto found = longest.find(key);
+    const std::size_t young = found == longest.end() ? kYoung : std::max(found->second, kYoung);
+    Left& left = all.try_emplace(key, begun, begun - std::min(young, begun)).first->second;
+    left.part = as_part(key);
+    const std::size_t step = step_at(block->from);
+    for (std::size_t at = step + kYoung; at < begun && steps.begins[at] < block->waits; ++at)
+      left.levels[at] += block->bytes;
+    if (!is_left(*block)) continue;
+    left.latest = std::max(left.latest, steps.numbers[step]);
+    if (step >= left.bytes.size()) continue;
+    left.bytes[step] += block->bytes, left.blocks[step] += 1;
+    left.filled[step] += recorder::rounded(block->bytes);
+    left.holding.add(picture.places[block->place].holder, block->bytes);
   }
   return all;
 }
 
 /// Places where blocks give way to larger ones: from the begin of a step to that of the next, bytes
 /// rise and blocks do not become more.
-Places larger_in(const MemoryPicture& picture, const Steps& steps) {
+Places larger_in(const MemoryPicture& picture, const Steps& steps,
+                 const std::vector<std::optional<Key>>& keys) {
   struct Alive {                                     // at the begin of each step
     std::vector<std::int64_t> bytes, blocks, fresh;  // fresh: blocks of the step before
-    std::map<Holder, std::int64_t> bytes_by_holder;
+    std::int64_t last = 0;                           // bytes at the end of the record
+    Holding holding;
   };
   const auto index = [&](std::size_t moment) {
     return static_cast<std::size_t>(std::ranges::lower_bound(steps.begins, moment) -
@@ -226,24 +270,27 @@ Places larger_in(const MemoryPicture& picture, const Steps& steps) {
   };
   const std::size_t count = steps.begins.size(), first = index(picture.whole_from);
   const std::vector<std::int64_t> none(count);
-  std::map<std::tuple<MemoryKind, std::string, std::string>, Alive> all;
+  std::map<Key, Alive> all;
   for (const MemoryPicture::Block& block : picture.blocks) {
-    const std::size_t from = std::max(index(block.from), first), until = index(block.until);
-    if (from >= until) continue;
-    const MemoryPicture::Place& place = picture.places[block.place];
-    Alive& at = all[{place.kind, without_numbers(place.module), place.site}];
+    const std::size_t from = std::max(index(block.from), first), until = index(block.waits);
+    if (!keys[block.place]) continue;
+    Alive& at = all[*keys[block.place]];
     if (at.bytes.empty()) at.bytes = at.blocks = at.fresh = none;
+    if (block.waits >= picture.events.size()) at.last += block.bytes;
+    if (from >= until) continue;
     ++at.fresh[from];
     for (std::size_t step = from; step < until; ++step)
       at.bytes[step] += block.bytes, ++at.blocks[step];
-    if (place.holder.is_known()) at.bytes_by_holder[place.holder] += block.bytes;
+    at.holding.add(picture.places[block.place].holder, block.bytes);
   }
   Places out;
   for (const auto& [key, at] : all) {
-    Left left(count - 1);
+    if (steps.ends && at.last < at.bytes.back()) continue;  // it was given back
+    Left left(count, count - 1);
     left.replaced = true;
-    left.part = std::apply([](const auto&... words) { return Part{words..., 0, 0}; }, key);
-    left.bytes_by_holder = at.bytes_by_holder;
+    left.levels = at.bytes;
+    left.part = as_part(key);
+    left.holding = at.holding;
     std::size_t since = first;  // from the last fall on, or the last block that was not there
     for (std::size_t step = first; step + 1 < count; ++step)
       if (at.bytes[step + 1] < at.bytes[step] || at.blocks[step + 1] > at.blocks[step])
@@ -251,6 +298,7 @@ Places larger_in(const MemoryPicture& picture, const Steps& steps) {
     for (std::size_t step = since; step + 1 < count; ++step) {
       left.bytes[step] = at.bytes[step + 1] - at.bytes[step];
       left.blocks[step] = at.fresh[step + 1];
+      if (left.bytes[step] > 0 && at.fresh[step + 1] < at.blocks[step + 1]) left.all_new = false;
     }
     out.emplace(key, std::move(left));
   }
@@ -271,15 +319,15 @@ void share(Left& left, const std::vector<std::int64_t>& numbers) {
 std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   const Steps steps = steps_of(picture);
   if (steps.begins.size() < kFewest + kYoung) return {};
-  const std::size_t count = steps.begins.size() - kYoung;
-  Places all = left_by(picture, steps, count);
+  const std::vector<std::optional<Key>> keys = keys_of(picture);
+  Places all = left_by(picture, steps, keys);
   for (auto& [key, left] : all) {
     left.judge(steps.numbers);
     if (left.every == 1) share(left, steps.numbers);
   }
   const auto is_none = [](const auto& one) { return !one.second.grows; };
   std::erase_if(all, is_none);
-  Places larger = larger_in(picture, steps);
+  Places larger = larger_in(picture, steps, keys);
   for (auto& [key, left] : larger) left.judge(steps.numbers);
   std::erase_if(larger, is_none);
   all.merge(larger);
@@ -291,89 +339,42 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   StepGrowth out;
   out.where = picture.where, out.device = picture.device;
   out.unit = steps.unit, out.every = most.every;
-  std::vector<std::int64_t> sums(most.grown.size());  // the last first
+  // Where all parts are compared: how far that is differs.
+  std::size_t first = 0, last = most.grown.back(), times = most.grown.size();
+  for (const Left* left : parts)
+    first = std::max(first, left->grown.front()), last = std::min(last, left->grown.back());
+  const auto common = [&](const Left& left) {
+    std::vector<std::int64_t> bytes;
+    for (const std::size_t step : left.grown)
+      if (first <= step && step <= last) bytes.push_back(left.bytes[step]);
+    return bytes;
+  };
+  for (const Left* left : parts) times = std::min(times, common(*left).size());
+  std::vector<std::int64_t> sums(std::max<std::size_t>(times, 1));
   double rate = 0, fill_rate = 0;
   for (const Left* left : parts) {
     out.parts.push_back(left->part);
     out.parts.back().bytes = left->mean(left->bytes);
     out.parts.back().count = std::max(left->mean(left->blocks), std::int64_t{1});
-    out.holders.push_back(left->holder());
+    out.holders.push_back(left->holding.most());
     out.often.push_back(left->often(steps.unit));
     out.replaced.push_back(left->replaced);
     if (left->every != most.every) out.every = 0;
     rate += left->rate();
     fill_rate += left->filled_rate();
-    for (std::size_t i = 0; i < std::min(sums.size(), left->grown.size()); ++i)
-      sums[i] += left->bytes[left->grown[left->grown.size() - 1 - i]];
+    const std::vector<std::int64_t> bytes = common(*left);
+    for (std::size_t i = 0; i < times; ++i) sums[i] += bytes[i];
   }
+  if (times == 0) out.every = 0;  // an average
   std::tie(out.least, out.most) = std::pair(std::ranges::min(sums), std::ranges::max(sums));
   out.filled = std::llround(fill_rate * static_cast<double>(std::max<std::int64_t>(out.every, 1)));
   if (out.every == 0) out.least = out.most = std::llround(rate);
+  const std::size_t count = std::min(most.bytes.size(), steps.begins.size() - kYoung);
   out.since = steps.numbers[most.grown.front()];
   out.last = out.every > 1 ? steps.numbers[most.grown.back()] : steps.numbers[count] - 1;
   for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
     out.reserved = std::max(out.reserved, picture.reserved[at]);
   return out;
-}
-
-namespace {
-
-std::string module_text(const std::string& module) {
-  if (module.empty()) return "";
-  return module == recorder::kOutsideModules ? ", " + module : ", module " + module;
-}
-
-/// "; held by `total` in main (train.py:9)", of the first parts.
-std::string held_by(const StepGrowth& growth, std::size_t most) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(most, growth.holders.size()); ++i)
-    if (const Holder& holder = growth.holders[i];
-        holder.is_known() && std::ranges::find(names, holder.text()) == names.end())
-      names.push_back(holder.text());
-  if (names.empty()) return "; what holds them is not known";
-  return fmt::format("; held by {}", fmt::join(names, ", and by "));
-}
-
-}  // namespace
-
-std::string growth_text(const StepGrowth& growth, Bytes capacity) {
-  constexpr std::size_t kMost = 3;  // places
-  std::vector<std::string> places;
-  for (std::size_t i = 0; i < std::min(kMost, growth.parts.size()); ++i) {
-    const Part& part = growth.parts[i];
-    const std::string own = growth.every == 0 ? " " + growth.often[i] : "";
-    const char* one_or_more =
-        part.count == 1 ? " gives way to a larger one" : " give way to larger ones";
-    places.push_back(fmt::format(
-        "{}{} {} {}{}, {}{}{}", bytes_text(part.bytes), own, growth.replaced[i] ? "as" : "in",
-        plural(part.count, "block"), growth.replaced[i] ? one_or_more : "", name_of(part.kind),
-        module_text(part.module), part.site.empty() ? "" : ", " + part.site));
-  }
-  if (growth.parts.size() > kMost)
-    places.push_back(fmt::format("{} more", growth.parts.size() - kMost));
-  const bool differ = growth.most - growth.least > growth.most / 20;
-  const std::string often = how_often(growth.every, growth.unit);
-  std::string out =
-      fmt::format("{} grows by {}{} {} since {} {}: {}", place_name(growth.where, growth.device),
-                  differ ? bytes_text(growth.least) + " to " : "", bytes_text(growth.most), often,
-                  growth.unit, growth.since, fmt::join(places, "; "));
-  out += held_by(growth, kMost);
-  if (std::ranges::all_of(growth.holders, &Holder::is_freed_later))
-    return out;  // it is freed now and then
-  if (std::ranges::find(growth.replaced, true) != growth.replaced.end())
-    return out;  // a block needs as much again while it gives way, and leaves a gap
-  if (capacity <= growth.reserved || growth.filled == 0) return out;
-  const std::int64_t times = (capacity - growth.reserved) / growth.filled + 1;
-  const std::int64_t full = growth.last + times * std::max<std::int64_t>(growth.every, 1);
-  // The allocator rounds blocks up, and it is full of those.
-  const bool rounds = growth.filled > growth.most + growth.most / 20;
-  const std::string rate =
-      rounds   ? fmt::format("{} {}, as the allocator rounds blocks{},", bytes_text(growth.filled),
-                             often, differ ? ", on average" : "")
-      : differ ? fmt::format("{} {} on average", bytes_text(growth.filled), often)
-               : "this rate";
-  return out + fmt::format("; at {} the {} of this GPU are full in {} {}", rate,
-                           bytes_text(capacity), growth.unit, full);
 }
 
 }  // namespace tidemark

@@ -64,7 +64,7 @@ TEST(Growth, FillsTheGpuByBlocks) {
       growth_text(*growth, 1121 * kMiB),
       testing::AllOf(HasSubstr("grows by 4 bytes a step"),
                      HasSubstr("; at 512 bytes a step, as the allocator rounds blocks, the "),
-                     HasSubstr("full in step 2055")));
+                     HasSubstr("full in step 2,055")));
 }
 
 TEST(Growth, NamesWhatHoldsMostOfIt) {
@@ -76,9 +76,68 @@ TEST(Growth, NamesWhatHoldsMostOfIt) {
     p.block(step, 2 * kMiB, 99, step == 4 ? 2 : 0), p.block(step, kMiB, 99, step == 4 ? 3 : 0);
   const auto growth = growth_of(p.picture);
   ASSERT_TRUE(growth);
-  EXPECT_THAT(growth->holders, testing::ElementsAre(Holder{"`total` in main (leak.py:9)"}));
+  EXPECT_THAT(growth->holders,
+              testing::ElementsAre(Holder{"`total` in main (leak.py:9)", false, false, 1, 2}));
   EXPECT_THAT(growth_text(*growth, 3000 * kMiB),
-              HasSubstr("; held by `total` in main (leak.py:9); at this rate"));
+              HasSubstr("; held by `total` in main (leak.py:9) (1 of 2 blocks); at this rate"));
+}
+
+// A cache of the last three of ten, and a list that has them all.
+TEST(Growth, IsHeldByWhatHoldsMostAndNotByTheLast) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t steps = std::uniform_int_distribution<std::size_t>(8, 40)(random);
+    const std::size_t few = std::uniform_int_distribution<std::size_t>(1, steps / 2 - 1)(random);
+    Program p(steps);
+    MemoryPicture::Place place = p.picture.places[0];
+    for (const char* name : {"`results` in main (serve.py:9)", "`lru` in main (serve.py:7)"})
+      place.holder.name = name, p.picture.places.push_back(place);
+    for (std::size_t step = 0; step < steps; ++step)
+      p.block(step, kMiB, 99, step < steps - 2 - few ? 2 : 3);
+    const auto growth = growth_of(p.picture);
+    ASSERT_TRUE(growth);
+    const std::size_t most = std::max(steps - 2 - few, few);
+    EXPECT_EQ(growth->holders[0].held, static_cast<std::int64_t>(most)) << steps << " " << few;
+    EXPECT_EQ(growth->holders[0].asked, static_cast<std::int64_t>(steps - 2));
+    if (2 * few != steps - 2)
+      EXPECT_EQ(growth->holders[0].name.starts_with("`results`"), 2 * few < steps - 2);
+  }
+}
+
+TEST(Growth, OfRanksThatGrowAlikeIsOneLine) {
+  std::vector<StepGrowth> growths;
+  const auto add = [&](const char* where, std::int64_t bytes, std::int64_t reserved) {
+    Program p(8);
+    p.picture.where = where;
+    p.picture.reserved.assign(p.picture.events.size(), reserved);
+    for (std::size_t step = 0; step < 8; ++step) p.block(step, bytes, 99);
+    growths.push_back(*growth_of(p.picture));
+  };
+  add("rank0", kMiB, 100 * kMiB);
+  add("rank1", 4 * kMiB, 100 * kMiB);
+  EXPECT_THAT(growth_texts(growths, 0),
+              testing::ElementsAre(testing::StartsWith("rank 1 grows by 4 MiB a step since"),
+                                   testing::StartsWith("rank 0 grows by 1 MiB a step since")));
+  add("rank2", kMiB, 200 * kMiB);
+  auto texts = growth_texts(growths, 300 * kMiB);
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_THAT(texts[1], testing::StartsWith("rank 0 and rank 2 grow by 1 MiB a step since step 1"));
+  EXPECT_THAT(texts[1], HasSubstr("full in step 107")) << "rank 2, which has less left";
+  for (const char* more : {"rank3", "rank4", "rank5"}) add(more, kMiB, 100 * kMiB);
+  texts = growth_texts(growths, 0);
+  EXPECT_THAT(texts[1], testing::StartsWith("rank 0, rank 2 and 3 more grow by 1 MiB a step"));
+}
+
+// A program without modules, backwards and optimizers.
+TEST(Growth, OfTheProgramsOwnRanges) {
+  Program p(12, "decode", false);
+  for (std::size_t step = 0; step < 12; ++step) p.block(step, kMiB, 99);
+  auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 0), HasSubstr("grows by 1 MiB a `decode` since `decode` 1: "));
+  for (MemoryPicture::Block& block : p.picture.blocks)
+    block.waits = block.until = p.picture.events.size() - 1;
+  EXPECT_FALSE(growth_of(p.picture)) << "it is given back after the last";
 }
 
 TEST(Growth, OfACycleHasNoRateSincePythonsCollectorFreesIt) {
@@ -116,6 +175,18 @@ TEST(Growth, OfDifferentSizesHasBothEnds) {
               testing::AllOf(HasSubstr("grows by 1 MiB to 3 MiB a step since step 1:"),
                              HasSubstr("; at 2 MiB a step on average the "),
                              HasSubstr("full in step 947")));
+}
+
+// What is kept for three steps leaves it open whether the last ones of its place are left behind.
+TEST(Growth, OfPlacesThatAreComparedDifferentlyFarIsTheirSum) {
+  Program p(12);
+  for (std::size_t step = 0; step < 12; ++step) {
+    p.block(step, kMiB, 99), p.block(step, 2 * kMiB, 99, 1);
+    p.block(step, 7 * kMiB, 4);
+  }
+  const auto growth = growth_of(p.picture);
+  ASSERT_TRUE(growth);
+  EXPECT_THAT(growth_text(*growth, 0), HasSubstr("grows by 3 MiB a step since step 1:"));
 }
 
 // The outputs of a step's microbatches are there until its end.
@@ -179,7 +250,7 @@ TEST(Growth, AtUnequalDistancesIsAnAverage) {
       growth_text(*growth, 3000 * kMiB),
       testing::AllOf(HasSubstr("grows by 307.2 KiB a step on average since step 3: 1 MiB in "
                                "12 of 40 steps in 1 block, activations, module"),
-                     HasSubstr("full in step 6309")));
+                     HasSubstr("full in step 6,309")));
 }
 
 // The steps 0, 1 and 6 of every seven, the last three of them in a row.

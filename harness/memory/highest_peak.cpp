@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "harness/memory/beyond.h"
 #include "harness/record/one_line.h"
 
 namespace tidemark {
@@ -24,13 +25,40 @@ std::vector<fs::path> histories_in(const fs::path& folder) {
 }
 
 /// The most of each kind, of all processes.
-void keep_most(std::vector<Waste>& all, const std::vector<Waste>& of, const std::string& process) {
-  for (const Waste& one : of) {
+void keep_most(std::vector<Waste>& all, const DeviceSummary& of, const std::string& process,
+               bool several) {
+  for (const Waste& one : of.wastes) {
     const auto same = std::ranges::find(all, one.name, &Waste::name);
     if (same != all.end() && same->bytes.value_or(-1) >= one.bytes.value_or(-1)) continue;
     Waste& kept = same == all.end() ? all.emplace_back() : *same;
     kept = one;
-    kept.process = process;
+    kept.process = process, kept.device = of.device, kept.several = several;
+  }
+}
+
+/// The record of the run with room that belongs to a process: of its name, or the only one.
+fs::path room_of(const fs::path& file) {
+  const fs::path folder = file.parent_path() / kRoomFolder;
+  std::error_code none;
+  if (!fs::is_directory(folder, none)) return {};
+  const std::vector<fs::path> all = histories_in(folder);
+  for (const fs::path& one : all)
+    if (one.stem() == file.stem()) return one;
+  return all.size() == 1 && histories_in(file.parent_path()).size() == 1 ? all.front() : fs::path();
+}
+
+/// Of a device that ran out of memory: the picture of the run with room.
+void add_room(HighestPeak& out, const fs::path& file, const Snapshot& full,
+              const DeviceSummary& device) {
+  const fs::path beside = room_of(file);
+  if (beside.empty()) return;
+  const Snapshot room = read_snapshot(beside);
+  for (const DeviceSummary& one : analyse(room)) {
+    if (one.device != device.device) continue;
+    auto picture = beyond(full, device, room, picture_of(room, one));
+    if (!picture) continue;
+    picture->where = file.stem();
+    out.room.push_back(std::move(*picture));
   }
 }
 
@@ -50,38 +78,60 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
   for (const fs::path& file : histories_in(folder)) {
     try {
       const Snapshot snapshot = read_snapshot(file);
-      std::map<std::pair<std::string, std::int64_t>, std::string> sources;
-      for (const SourceLine& one : snapshot.sources) sources[{one.file, one.line}] = one.text;
       if (!snapshot.failure.empty())
         out.unreadable.push_back(file.stem().string() +
                                  ": its history ends early: " + snapshot.failure);
-      for (DeviceSummary& device : analyse(snapshot)) {
-        keep_most(wastes, device.wastes, file.stem().string());
+      std::vector<DeviceSummary> devices = analyse(snapshot);
+      const bool several = devices.size() > 1;
+      for (DeviceSummary& device : devices) {
+        keep_most(wastes, device, file.stem().string(), several);
         if (device.oom) {
           device.oom->process = file.stem().string();
+          device.oom->device = device.device, device.oom->several = several;
           out.ooms.push_back(*device.oom);
+          add_room(out, file, snapshot, device);
         }
-        out.left.push_back({file.stem().string(), device.end.allocated, device.left});
+        out.left.push_back(
+            {file.stem().string(), device.device, several, device.end.allocated, device.left});
         MemoryPicture picture = picture_of(snapshot, device);
         if (!picture.events.empty()) {
           picture.where = file.stem();
-          for (MemoryPicture::Place& place : picture.places)
-            if (const auto known = sources.find({place.file, place.line}); known != sources.end())
-              place.source = known->second;
           if (auto growth = growth_of(picture)) out.growths.push_back(std::move(*growth));
           out.pictures.push_back(thinned(std::move(picture), kMoments));
         }
         if (out.file.empty() || device.peak.active > out.device.peak.active)
-          out.device = std::move(device), out.file = file;
+          out.device = std::move(device), out.file = file, out.several = several;
       }
     } catch (const SnapshotError& error) {
       out.unreadable.emplace_back(error.what());
     }
   }
   for (Waste& one : wastes)
-    if (one.process == out.file.stem()) one.process.clear();
+    if (one.process == out.file.stem() && one.device == out.device.device) one.process.clear();
   out.device.wastes = std::move(wastes);
   return out;
+}
+
+std::optional<MemoryPicture> picture_of_peak(const fs::path& report, const std::string& schedule,
+                                             const std::string& where) {
+  if (where.find('/') != std::string::npos) return {};
+  for (const char* extension : {".record", ".pickle"}) {
+    const fs::path file = snapshots_of(report, schedule) / (where + extension);
+    if (!fs::is_regular_file(file)) continue;
+    try {
+      const Snapshot snapshot = read_snapshot(file);
+      const std::vector<DeviceSummary> devices = analyse(snapshot);
+      const auto highest = std::ranges::max_element(
+          devices, {}, [](const DeviceSummary& one) { return one.peak.active; });
+      if (highest == devices.end()) return {};
+      MemoryPicture out = picture_of(snapshot, *highest);
+      out.where = where;
+      if (!out.events.empty()) return out;
+    } catch (const SnapshotError&) {
+      return {};  // the comparison has the figures without it
+    }
+  }
+  return {};
 }
 
 const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks) {
@@ -107,11 +157,19 @@ std::optional<AliveAtPeak> alive_at(const HighestPeak& peak) {
   return out;
 }
 
+const StepGrowth* worst_growth(const HighestPeak& peak) {
+  const StepGrowth* out = nullptr;
+  for (const StepGrowth& one : peak.growths)
+    if (out == nullptr || one.rate() > out->rate()) out = &one;
+  return out;
+}
+
 const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks) {
   const StepGrowth* out = nullptr;
   for (const HighestPeak& peak : peaks)
-    for (const StepGrowth& one : peak.growths)
-      if (out == nullptr || one.rate() > out->rate()) out = &one;
+    if (const StepGrowth* one = worst_growth(peak);
+        one != nullptr && (out == nullptr || one->rate() > out->rate()))
+      out = one;
   return out;
 }
 

@@ -1,4 +1,4 @@
-// The highest peak of a program's processes, whose records or snapshots lie in one folder.
+// The highest peak of a program's processes. Their records or snapshots lie in one folder.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,9 @@ namespace tidemark {
 
 /// Memory that a process had not freed at its end.
 struct LeftAtEnd {
-  std::string process;     // "rank0"
+  std::string process;  // "rank0"
+  std::size_t device = 0;
+  bool several = false;    // the process has several devices
   std::int64_t bytes = 0;  // as requested
   std::vector<Part> parts;
 };
@@ -26,9 +28,11 @@ struct HighestPeak {
   std::filesystem::path folder;
   std::filesystem::path file;  // empty: there is none
   DeviceSummary device;
+  bool several = false;                 // its process has several devices
   std::vector<OutOfMemory> ooms;        // the last one of every device that had one
   std::vector<LeftAtEnd> left;          // of every device
   std::vector<MemoryPicture> pictures;  // of all snapshots
+  std::vector<MemoryPicture> room;      // of those devices that had an oom, with room (beyond.h)
   std::vector<StepGrowth> growths;      // of the devices whose memory grows
   std::vector<std::string> unreadable;  // a line for each that is not whole, or cannot be read
 };
@@ -38,8 +42,16 @@ struct HighestPeak {
 std::filesystem::path snapshots_of(const std::filesystem::path& report,
                                    const std::string& schedule);
 
+/// In that folder: the snapshots of the second run, with room, of a program that ran out of memory.
+inline constexpr const char* kRoomFolder = "room";
+
 /// Reads the run under `schedule` in a report's folder. harness/exec/records.h writes the files.
 HighestPeak highest_peak(const std::filesystem::path& report, const std::string& schedule);
+
+/// The picture of the snapshot `where` ("rank0") of a run under `schedule`, of the device whose
+/// peak is highest; none where it is not there or cannot be read.
+std::optional<MemoryPicture> picture_of_peak(const std::filesystem::path& report,
+                                             const std::string& schedule, const std::string& where);
 
 /// The highest of all; nullptr where none has a file.
 const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks);
@@ -48,6 +60,7 @@ const HighestPeak* highest_of(const std::vector<HighestPeak>& peaks);
 std::optional<AliveAtPeak> alive_at(const HighestPeak& peak);
 
 /// The device that grows most in a step; nullptr where none grows.
+const StepGrowth* worst_growth(const HighestPeak& peak);
 const StepGrowth* worst_growth(const std::vector<HighestPeak>& peaks);
 
 }  // namespace tidemark

@@ -13,6 +13,8 @@ void own_lists(auto& snapshot, auto f) {
     [](auto& l, auto put) { put(l.device, l.allocations, l.address, l.kind, l.name); });
   f("tidemark_holders", snapshot.holders, "a device, a count, an address, a kind and a name",
     [](auto& h, auto put) { put(h.device, h.allocations, h.address, h.kind, h.name); });
+  f("tidemark_uses", snapshot.uses, "a device, a count, an address and a use",
+    [](auto& u, auto put) { put(u.device, u.allocations, u.address, u.use); });
   f("tidemark_sources", snapshot.sources, "a file, a line and its text",
     [](auto& s, auto put) { put(s.file, s.line, s.text); });
   f("tidemark_phases", snapshot.phases, "a device, two moments of two counts, a name and a step",

@@ -18,7 +18,8 @@ constexpr const char* kAutograd = "autograd";  // the file of a frame that is a 
 
 MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
   const auto& frames = snapshot.stacks[event.stack];
-  if (frames.empty() ? event.module == 0 : snapshot.frames[frames[0]].file == kAutograd)
+  if (frames.empty() ? event.module == 0 && is_ours(snapshot)
+                     : snapshot.frames[frames[0]].file == kAutograd)
     return MemoryKind::backward;
   if (const auto kind = kind_of_library(snapshot, frames)) return *kind;
   return event.module != 0 ? MemoryKind::activations : MemoryKind::other;
@@ -141,16 +142,47 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
 }
 
 std::string Holder::text() const {
-  if (is_work) return "works of a process group, of which PyTorch's watchdog lets go every 100 ms";
-  if (!is_cycle) return name;
-  return fmt::format("a cycle of references{}, which waits for Python's collector",
-                     name.empty() ? "" : " (" + name + ")");
+  const std::string share = asked == 0 ? "" : fmt::format(" ({} of {} blocks)", held, asked);
+  if (is_work)
+    return "works of a process group, of which PyTorch's watchdog lets go every 100 ms" + share;
+  if (!is_cycle) return name + share;
+  return fmt::format("a cycle of references{}{}, which waits for Python's collector",
+                     name.empty() ? "" : " (" + name + ")", share);
 }
 
-HolderOf holders_of(const Snapshot& snapshot, std::size_t device) {
+void Holding::add(const Holder& holder, std::int64_t bytes) {
+  if (!holder.is_known()) return;
+  Sum& sum = sums_[holder];
+  sum.bytes += bytes, ++sum.blocks, ++blocks_;
+}
+
+Holder Holding::most() const {
+  if (sums_.empty()) return {};
+  const auto& [holder, sum] =
+      *std::ranges::max_element(sums_, {}, [](const auto& one) { return one.second.bytes; });
+  Holder out = holder;
+  if (sum.blocks < blocks_) out.held = sum.blocks, out.asked = blocks_;
+  return out;
+}
+
+std::optional<UseOf> uses_of(const Snapshot& snapshot, std::size_t device) {
+  if (std::ranges::find(snapshot.uses, BlockUse::followed, &UseLabel::use) == snapshot.uses.end())
+    return std::nullopt;
+  UseOf out;
+  each_label(snapshot, snapshot.uses, device, [&](const AllocatorEvent* block, const auto& label) {
+    Use& use = out[block];
+    if (label.use == BlockUse::read) use.last_read = std::max(use.last_read, label.allocations);
+    use.collected = use.collected || label.use == BlockUse::collected;
+    use.in_graph = use.in_graph || label.use == BlockUse::in_graph;
+  });
+  return out;
+}
+
+HolderOf holders_of(const Snapshot& snapshot, std::size_t device, bool before_steps) {
   HolderOf out;
   each_label(
       snapshot, snapshot.holders, device, [&](const AllocatorEvent* block, const auto& label) {
+        if (label.kind == HolderKind::before_step && !before_steps) return;
         out[block] = {label.name, label.kind == HolderKind::cycle, label.kind == HolderKind::work};
       });
   return out;

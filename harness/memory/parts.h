@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -33,21 +35,36 @@ using LabelOf = std::unordered_map<const AllocatorEvent*, BlockLabel>;
 /// code runs in it.
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 
-/// The object of a program that holds a block: "`total` in main (train.py:9)"; of a cycle of
-/// references what is on its way, or nothing.
-struct Holder {
-  std::string name;
-  bool is_cycle = false;  // Python's collector frees it
-  bool is_work = false;   // of a process group: PyTorch's watchdog lets go of it
-  bool is_known() const { return is_freed_later() || !name.empty(); }
-  bool is_freed_later() const { return is_cycle || is_work; }
-  std::string text() const;
-  auto operator<=>(const Holder&) const = default;
+/// Blocks by what holds them.
+class Holding {
+ public:
+  void add(const Holder& holder, std::int64_t bytes);
+  /// The holder of most bytes, and of how many blocks where it does not hold all; unknown where
+  /// none is known.
+  Holder most() const;
+
+ private:
+  struct Sum {
+    std::int64_t bytes = 0, blocks = 0;
+  };
+  std::map<Holder, Sum> sums_;
+  std::int64_t blocks_ = 0;
 };
 /// The holders of blocks that a step had left behind, likewise
 /// (harness/exec/python/tidemark_growth.py).
 using HolderOf = std::unordered_map<const AllocatorEvent*, Holder>;
-HolderOf holders_of(const Snapshot& snapshot, std::size_t device);
+/// `before_steps`: with what held them before an optimizer's step.
+HolderOf holders_of(const Snapshot& snapshot, std::size_t device, bool before_steps = false);
+
+/// What a record says of the use of a block.
+struct Use {
+  std::int64_t last_read = -1;  // allocations of the device until a read that it notes; -1: none
+  bool collected = false;       // Python's collector frees it
+  bool in_graph = false;        // a graph of autograd had saved it
+};
+/// Of a device's allocations, of those that have a use; none where the record does not follow uses.
+using UseOf = std::unordered_map<const AllocatorEvent*, Use>;
+std::optional<UseOf> uses_of(const Snapshot& snapshot, std::size_t device);
 
 /// A block's kind: its label's; else by what allocated it: optimizer temporaries, sharding buffers
 /// (FSDP, DDP, DeepSpeed), activations (in a module's forward), backward (on the autograd engine's

@@ -17,9 +17,14 @@ std::string place_of(const ProcessRecord& process, const DeviceRecord& device) {
 
 std::string place_name(const std::string& snapshot, std::size_t device) {
   std::string out = snapshot;
-  if (const std::size_t number = out.find_first_of("0123456789"); number != out.npos && number > 0)
+  const std::size_t number = out.find_first_of("0123456789");
+  if (number != out.npos && (out.substr(0, number) == "rank" || out.substr(0, number) == "process"))
     out.insert(number, " ");
   return device == 0 ? out : fmt::format("{} cuda:{}", out, device);
+}
+
+std::string place_name(const std::string& snapshot, std::size_t device, bool several) {
+  return place_name(snapshot, device) + (several && device == 0 ? " cuda:0" : "");
 }
 
 std::string unrecorded(const ProcessRecord& process) {

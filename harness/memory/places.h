@@ -13,8 +13,11 @@ namespace tidemark {
 std::string name_of(const ProcessRecord& process);
 /// The process with its device, unless that is cuda:0 alone.
 std::string place_of(const ProcessRecord& process, const DeviceRecord& device);
-/// "rank 3", "process 3419" of the name of a snapshot, with the device unless that is cuda:0.
+/// "rank 3", "process 3419" of the name of a record, and another name as it is; with the device
+/// unless that is cuda:0.
 std::string place_name(const std::string& snapshot, std::size_t device);
+/// Likewise; of a process with several devices also cuda:0.
+std::string place_name(const std::string& snapshot, std::size_t device, bool several);
 /// A sentence about a process without devices: its peaks are not known.
 std::string unrecorded(const ProcessRecord& process);
 

@@ -6,10 +6,11 @@
 #include <map>
 
 #include "harness/memory/block_layout.h"
+#include "harness/memory/copies.h"
 #include "harness/memory/process_record.h"
 #include "harness/memory/record_bytes.h"
+#include "harness/memory/requests.h"
 #include "harness/memory/site.h"
-#include "harness/memory/walk.h"
 #include "harness/record/budget.h"
 #include "harness/record/string_table.h"
 
@@ -61,7 +62,7 @@ class EventReader {
       return std::pair(phase.device, phase.begin);
     });
     out_.modules = modules_.all();
-    for (std::size_t device = 0; device < devices_.size(); ++device) tell_copies(device);
+    for (std::size_t device = 0; device < devices_.size(); ++device) tell_copies(out_, device);
     return std::move(out_);
   }
 
@@ -102,16 +103,12 @@ class EventReader {
         return node(e);
       case Tag::event:
         return event(e);
-      case Tag::block: {
-        Device& one = device_at(e.device);
-        if (const auto at = one.layout.blocks().find(one.last); at != one.layout.blocks().end())
-          at->second.size = bytes(e.size);
-        auto& trace = out_.traces[e.device];
-        if (one.last_event < trace.size()) trace[one.last_event].block = bytes(e.size);
-        return;
-      }
+      case Tag::block:
+        return block(e);
       case Tag::label:
         return label(e);
+      case Tag::use:
+        return use(e);
       case Tag::phase:
         open_[string(e.name)].push_back({step_, moments()});
         return;
@@ -134,6 +131,10 @@ class EventReader {
         skipped_until_ = reader_.place() + e.size;
         return;
       }
+      case Tag::pool:
+        return requests_.pool(e, device_at(e.device).layout, out_);
+      case Tag::refused:
+        return requests_.refused(e, device_at(e.device).layout, out_);
       case Tag::stream:
         out_.streams[bytes(e.stream)] = e.text;
         return;
@@ -273,35 +274,49 @@ class EventReader {
       ++one.moment.allocations;
     }
     if (event.action == AllocatorAction::free_completed) ++one.moment.frees;
+    requests_.event(e.device, event, trace.size());
     trace.push_back(event);
   }
 
+  void block(const Entry& e) {
+    Device& one = device_at(e.device);
+    if (const auto at = one.layout.blocks().find(one.last); at != one.layout.blocks().end())
+      at->second.size = bytes(e.size);
+    auto& trace = out_.traces[e.device];
+    if (one.last_event < trace.size()) trace[one.last_event].block = bytes(e.size);
+  }
+
+  /// Calls see(device, allocations of it until now) where a block is at the address.
+  void each_block(std::int64_t at, auto see) const {
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      if (devices_[i].layout.has_block_at(at))
+        see(static_cast<std::int64_t>(i), devices_[i].moment.allocations);
+  }
+
   void label(const Entry& e) {
-    const std::int64_t at = e.addresses[0];
     const std::string &kind = string(e.name), &name = string(e.file);
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      const auto& blocks = devices_[i].layout.blocks();
-      const auto after = blocks.upper_bound(at);
-      if (after == blocks.begin()) continue;
-      const auto& [begin, block] = *std::prev(after);
-      if (at >= begin + std::max<Bytes>(block.size, 1)) continue;
-      const auto number = static_cast<std::int64_t>(i);
-      const std::int64_t allocations = devices_[i].moment.allocations;
+    each_block(e.addresses[0], [&](std::int64_t device, std::int64_t allocations) {
       if (const auto memory = memory_kind(kind))
-        out_.labels.push_back({number, allocations, at, *memory, name});
+        out_.labels.push_back({device, allocations, e.addresses[0], *memory, name});
       else if (const auto holder = holder_kind(kind))
-        out_.holders.push_back({number, allocations, at, *holder, name});
+        out_.holders.push_back({device, allocations, e.addresses[0], *holder, name});
       else
         throw SnapshotError(unknown_kind(kind));
-    }
+    });
+  }
+
+  void use(const Entry& e) {
+    if (static_cast<BlockUse>(e.number) == BlockUse::followed) return out_.uses.push_back({});
+    each_block(e.addresses[0], [&](std::int64_t device, std::int64_t allocations) {
+      out_.uses.push_back({device, allocations, e.addresses[0], static_cast<BlockUse>(e.number)});
+    });
   }
 
   void gather(const Entry& e) {
     const auto [output, shard] = e.addresses;
-    for (std::size_t i = 0; i < devices_.size(); ++i)
-      if (devices_[i].layout.blocks().contains(output))
-        out_.gathers.push_back({static_cast<std::int64_t>(i), devices_[i].moment.allocations,
-                                output, shard, bytes(e.size)});
+    each_block(output, [&](std::int64_t device, std::int64_t allocations) {
+      out_.gathers.push_back({device, allocations, output, shard, bytes(e.size)});
+    });
   }
 
   void phase_end(const Entry& e) {
@@ -326,28 +341,6 @@ class EventReader {
     return std::ranges::count_if(out_.traces, [](const auto& trace) { return !trace.empty(); });
   }
 
-  // Copies of weights, say, from operators that autograd notes: what is there before the first
-  // forward and lives on into that of the next step is no activation.
-  void tell_copies(std::size_t device) {
-    const auto outside = std::ranges::find(out_.modules, recorder::kOutsideModules);
-    const auto is_forward = [&](const ProgramPhase& one) {
-      return one.device == static_cast<std::int64_t>(device) && one.name == "forward";
-    };
-    const auto first = std::ranges::find_if(out_.phases, is_forward), end = out_.phases.end();
-    const auto next = std::find_if(first, end, [&](const ProgramPhase& one) {
-      return is_forward(one) && one.step > first->step;
-    });
-    if (outside == out_.modules.end() || next == end || device >= out_.traces.size()) return;
-    auto& trace = out_.traces[device];
-    TraceWalk walk(trace);
-    std::size_t before = 0;  // events until the first forward
-    while (walk.moment() < next->begin && walk.next())
-      if (walk.moment() <= first->begin) before = walk.place() + 1;
-    for (const auto& [address, block] : walk.live())
-      if (block < before && std::cmp_equal(trace[block].module, outside - out_.modules.begin()))
-        trace[block].module = 0;
-  }
-
   void segments(std::size_t number) {
     for (Segment& segment : devices_[number].layout.segments()) {
       segment.device = static_cast<std::int64_t>(number);
@@ -360,6 +353,7 @@ class EventReader {
   std::vector<std::pair<SkippedSteps, std::vector<ProgramPhase::Moment>>> skipped_;  // by device
   std::vector<std::pair<LeftStep, std::vector<ProgramPhase::Moment>>> left_steps_;   // likewise
   std::size_t skipped_until_ = 0;
+  RequestReader requests_;
   std::vector<std::int64_t> steps_;  // and repetitions, by their step
   Snapshot out_;
   // By their numbers in the record.

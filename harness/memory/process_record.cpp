@@ -66,6 +66,10 @@ DeviceRecord device_of(std::size_t number, const Figures& f) {
   out.requested = std::max(f.requested_peak, f.requested + f.unsettled);
   out.retries = f.retries;
   out.ooms = f.ooms;
+  out.outside = f.outside_peak;
+  out.taken = std::max(f.taken_peak, f.reserved_peak);
+  out.refused = f.refused, out.refused_left = f.refused_left;
+  out.limit = f.limit;
   return out;
 }
 

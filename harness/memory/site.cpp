@@ -74,6 +74,21 @@ std::string node_of(const StackFrame& frame) {
   return name == "PyNode" ? "" : std::string(name);
 }
 
+/// " (in foreach_all_gather)": the function of FSDP's or DDP's that allocated, on whose line of the
+/// program nothing is seen of it. `until`: the program's frame.
+std::string in_library(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames,
+                       const StackFrame* until) {
+  for (const std::uint32_t at : frames) {
+    const StackFrame& frame = snapshot.frames[at];
+    if (&frame == until) break;
+    const std::string torch = file_of_torch(snapshot, frame);
+    if ((torch.starts_with("distributed/") || torch.starts_with("nn/parallel/")) &&
+        !frame.function.starts_with('<'))
+      return one_line(" (in " + frame.function + ")");
+  }
+  return "";
+}
+
 std::string text(const StackFrame& frame) {
   return one_line(fmt::format("{} {}:{}", frame.function,
                               frame.file.substr(frame.file.find_last_of("/\\") + 1), frame.line));
@@ -118,6 +133,10 @@ std::optional<MemoryKind> kind_of_library(const Snapshot& snapshot,
     const std::string torch = file_of_torch(snapshot, frame);
     const auto in = [&](const char* folder) { return torch.starts_with(folder); };
     const auto of = [&](const char* file) { return frame.file.find(file) != std::string::npos; };
+    if (in("nn/parallel/distributed.py")) {
+      if (frame.function.starts_with('<')) continue;  // part of the function around it
+      if (frame.function == "forward") break;  // _DDPSink's, which clones the model's outputs
+    }
     if (in("optim/")) {
       // A step that ran out of memory has not come to its labels.
       const bool state = frame.function == "_init_group";
@@ -128,6 +147,12 @@ std::optional<MemoryKind> kind_of_library(const Snapshot& snapshot,
         in("distributed/checkpoint/") || in("distributed/_state_dict_utils.py") ||
         of("/deepspeed/runtime/"))
       return MemoryKind::sharding_buffers;
+    if (in("distributed/pipelining/")) {
+      // Before a step it makes what each microbatch arrives in, of stages before and behind; after
+      // it, one tensor of the results of all.
+      if (frame.function == "_make_tensor_from_meta") return MemoryKind::receive_buffers;
+      if (frame.function == "merge_chunks") return MemoryKind::outputs;
+    }
     if (of("/accelerate/utils/modeling.py") && frame.function == "set_module_tensor_to_device")
       return MemoryKind::parameters;
     if (torch.empty() || in("nn/modules/")) break;  // a module, or the program itself
@@ -163,7 +188,8 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
           ? one_line(frame(frames[0]).function)
           : "";
   if (const auto* users = users_frame(snapshot, stack))
-    return text(*users) + (named.empty() ? "" : " (" + named + ")");
+    return text(*users) +
+           (named.empty() ? in_library(snapshot, frames, users) : " (" + named + ")");
   if (!named.empty()) return named;
   if (const auto* node = first([](const StackFrame& f) { return !node_of(f).empty(); }))
     return one_line(node_of(*node));
@@ -178,6 +204,10 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   };
   if (const auto* python = first(written_by_hand)) return text(*python);
   return text(frame(frames[0]));
+}
+
+bool is_ours(const Snapshot& snapshot) {
+  return snapshot.labelled || !snapshot.labels.empty() || snapshot.modules.size() > 1;
 }
 
 }  // namespace tidemark

@@ -24,6 +24,10 @@ bool is_users_python(const Snapshot& snapshot, const StackFrame& frame);
 /// there is none.
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack);
 
+/// True if `tidemark exec` or a scenario wrote it: then an allocation without a stack is one on a
+/// thread without Python, and else nothing is known of it.
+bool is_ours(const Snapshot& snapshot);
+
 /// The kind of what Python code of a library allocates: optimizer state and temporaries
 /// (torch.optim), sharding buffers (FSDP, DDP, DeepSpeed); none where the innermost frames are
 /// those of a module or of the program. `frames` are places in Snapshot::frames.

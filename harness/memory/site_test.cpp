@@ -47,6 +47,19 @@ TEST(Site, OfPythonsOwnModulesIsTheirCaller) {
                                            {"run", "/usr/lib/python3.11/threading.py", 982}}));
 }
 
+// Autograd's function around a DDP model clones its outputs; buckets come from other functions.
+TEST(Site, OutputsOfDdpAreNoBuckets) {
+  Snapshot s;
+  for (const char* function : {"forward", "_sync_buffers", "_ddp_init_helper"})
+    s.stacks.push_back({add_frame(s, {"<genexpr>", "/v/torch/nn/parallel/distributed.py", 2}),
+                        add_frame(s, {function, "/v/torch/nn/parallel/distributed.py", 3}),
+                        add_frame(s, {"forward", "/v/torch/nn/parallel/distributed.py", 5}),
+                        add_frame(s, {"_call_impl", "/v/torch/nn/modules/module.py", 9})});
+  EXPECT_FALSE(kind_of_library(s, s.stacks[1]));
+  EXPECT_EQ(kind_of_library(s, s.stacks[2]), MemoryKind::sharding_buffers);
+  EXPECT_EQ(kind_of_library(s, s.stacks[3]), MemoryKind::sharding_buffers);
+}
+
 TEST(Site, IsInTheUsersOwnFolderNamedLikePyTorchs) {
   Snapshot s;
   for (const char* file : {"/x/torch/optim/soap.py", "/venv/torch/nn/modules/module.py"})
@@ -59,6 +72,24 @@ TEST(Site, IsInTheUsersOwnFolderNamedLikePyTorchs) {
             site({{"f", "/a/site-packages/gluonts/torch/module.py", 3}, {"g", "/x/train.py", 1}}));
   EXPECT_EQ("g train.py:1", site({{"f", "/y/torch/v/site-packages/torch/nn/functional.py", 3},
                                   {"g", "/x/train.py", 1}}));
+}
+
+TEST(Site, OfAPipelineIsWhatMicrobatchesArriveInOrGave) {
+  Snapshot s;
+  const auto kind = [&](const char* function, const char* file) {
+    std::vector<std::uint32_t> stack;
+    for (const StackFrame& frame :
+         {StackFrame{function, std::string("/v/site-packages/torch/") + file, 7},
+          {"step", "/v/site-packages/torch/distributed/pipelining/schedules.py", 9},
+          {"train", "/x/train.py", 1}})
+      stack.push_back(add_frame(s, frame));
+    return kind_of_library(s, stack);
+  };
+  for (const char* file : {"distributed/pipelining/stage.py", "distributed/pipelining/_utils.py"})
+    EXPECT_EQ(MemoryKind::receive_buffers, kind("_make_tensor_from_meta", file));
+  EXPECT_EQ(MemoryKind::outputs, kind("merge_chunks", "distributed/pipelining/microbatch.py"));
+  EXPECT_FALSE(kind("forward_one_chunk", "distributed/pipelining/stage.py"));
+  EXPECT_FALSE(kind("merge_chunks", "utils/data.py"));
 }
 
 TEST(Site, IsOutsideWhatStandsBeforeEveryOperator) {

@@ -23,6 +23,7 @@ std::optional<AllocatorAction> action_named(std::string_view word) {
   return named<AllocatorAction>(word);
 }
 std::optional<HolderKind> holder_kind(std::string_view word) { return named<HolderKind>(word); }
+std::optional<BlockUse> block_use(std::string_view word) { return named<BlockUse>(word); }
 
 std::string unknown_kind(std::string_view word) {
   return fmt::format("'{}' is no kind of memory that this version of tidemark knows",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/memory/error.h"
+#include "harness/memory/format/format.h"
 #include "harness/record/growing_text.h"
 #include "harness/record/rank.h"
 
@@ -32,17 +33,27 @@ struct TensorLabel {
 
 /// What holds a block that a step has left behind: an object of the program, a cycle of references,
 /// which Python's collector frees, or a work of a process group, of which PyTorch's watchdog lets
-/// go.
-enum class HolderKind { object, cycle, work };
+/// go. What held one before an optimizer's step may not hold it for longer.
+enum class HolderKind { object, cycle, work, before_step };
 /// The words of records and snapshots.
 constexpr auto words(HolderKind) {
-  return std::array{"holder", "cycle of references", "work of a process group"};
+  return std::array{"holder", "cycle of references", "work of a process group",
+                    "holder before a step"};
 }
 std::optional<HolderKind> holder_kind(std::string_view word);
 struct HolderLabel {
   std::int64_t device = 0, allocations = 0, address = 0;  // as of a TensorLabel
   HolderKind kind = HolderKind::object;
   std::string name;  // "`total` in main (train.py:9)"
+};
+
+/// What is known of the use of a block (format/format.h): that uses are followed from here on, or
+/// of the block that is alive at the address after so many allocations.
+using recorder::BlockUse;
+std::optional<BlockUse> block_use(std::string_view word);
+struct UseLabel {
+  std::int64_t device = 0, allocations = 0, address = 0;  // as of a TensorLabel
+  BlockUse use = BlockUse::followed;
 };
 
 /// A stretch of a device's trace, as `tidemark exec --report` noted it: "forward", "backward",
@@ -92,6 +103,26 @@ struct SourceLine {
   std::string text;
 };
 
+/// A segment of a private pool, by the event of the device's trace that took it.
+struct PooledSegment {
+  std::int64_t device = 0;
+  std::size_t event = 0;
+  PoolId pool{};
+};
+
+/// An allocation that failed, as a record has it: what the trace's event of it does not say. The
+/// bytes are those of whole blocks, as PyTorch's own message counts them.
+struct RefusedRequest {
+  std::int64_t device = 0;
+  std::size_t event = 0;  // of the device's trace
+  Bytes asked = 0;        // of the device, by the allocator
+  Bytes limit = 0;        // of the process; 0: it has none of its own
+  Bytes allocated = 0, active = 0, reserved = 0;
+  Bytes outside = 0;            // of the allocator
+  Bytes in_pools = 0;           // free, and of private pools
+  std::optional<Bytes> usable;  // free, and of the pool of the request
+};
+
 /// A recorded step begins on a device after so many events of its trace.
 struct StepBegin {
   std::int64_t device = 0, step = 0;
@@ -105,15 +136,18 @@ struct Snapshot : MemoryHistory {
   bool labelled = false;  // `tidemark exec` wrote it, and would have written labels and modules
   std::vector<TensorLabel> labels;   // in the order of `allocations`
   std::vector<HolderLabel> holders;  // likewise
+  std::vector<UseLabel> uses;        // likewise
   std::vector<ProgramPhase> phases;
   std::vector<Gather> gathers;  // in the order of `allocations`
   std::vector<RepeatedSteps> repeats;
   std::vector<SkippedSteps> skipped;  // by device in the order of the trace
   std::vector<LeftStep> left_steps;   // likewise
   std::vector<StepBegin> steps;       // as recorded
-  std::vector<SourceLine> sources;    // where a record has them
-  std::vector<std::string> torch;     // folders of PyTorch's Python package that frames show
-  std::string failure;                // why the record ends before its process; empty: it does not
+  std::vector<PooledSegment> pooled;  // of a record
+  std::vector<RefusedRequest> refused;
+  std::vector<SourceLine> sources;  // where a record has them
+  std::vector<std::string> torch;   // folders of PyTorch's Python package that frames show
+  std::string failure;              // why the record ends before its process; empty: it does not
 };
 
 /// A pickle or JSON, or a record. Blocks must lie in their segments end to end. Throws

@@ -6,8 +6,9 @@
 namespace tidemark {
 
 const char* name_of(Tree::Type type) {
-  constexpr const char* kNames[] = {"None",   "a boolean",    "an integer", "a float", "text",
-                                    "a list", "a dictionary", "a frame",    "a stack", "an event"};
+  constexpr const char* kNames[] = {"None",    "a boolean", "an integer",   "a float",
+                                    "text",    "a list",    "a dictionary", "a frame",
+                                    "a stack", "an event",  "a block"};
   return kNames[static_cast<std::size_t>(type)];
 }
 
@@ -30,6 +31,11 @@ Tree::Id Tree::none() {
   return none_;
 }
 
+/// The place of the last integer that may be this one.
+Tree::Id& Tree::recent(std::int64_t value) {
+  return recent_[static_cast<std::uint64_t>(value) * 0x9e3779b97f4a7c15U >> 54U];
+}
+
 Tree::Id Tree::integer(std::int64_t value, Type type) {
   Id* known = nullptr;
   if (type == Type::boolean)
@@ -37,15 +43,15 @@ Tree::Id Tree::integer(std::int64_t value, Type type) {
   else if (value >= 0 && value < static_cast<std::int64_t>(small_.size()))
     known = &small_[static_cast<std::size_t>(value)];
   if (known != nullptr && *known != kNone) return *known;
-  Id* const recent = &recent_[static_cast<std::uint64_t>(value) * 0x9e3779b97f4a7c15U >> 54U];
-  if (known == nullptr && *recent != kNone && values_[*recent].type == Type::integer &&
-      values_[*recent].integer == value) {
-    share(*recent);
-    return *recent;
-  }
+  if (known == nullptr)
+    if (const Id last = recent(value);
+        last != kNone && values_[last].integer == value && values_[last].size < UINT32_MAX) {
+      ++values_[last].size;
+      return last;
+    }
   const Id id = add(type);
-  values_[id].integer = value;
-  if (known == nullptr) *recent = id;
+  values_[id].integer = value, values_[id].size = 1;
+  if (known == nullptr) recent(value) = id;
   if (known != nullptr) share(*known = id);
   return id;
 }
@@ -130,6 +136,10 @@ void Tree::become(Id id, Type type, std::int64_t number) {
 void Tree::release(Id id, int depth) {
   Value& value = values_[id];
   if (value.shared) return;
+  if (value.type == Type::integer) {
+    if (--value.size > 0) return;
+    if (Id& last = recent(value.integer); last == id) last = kNone;
+  }
   release_items(value, depth);
   value = {};
   value.integer = unused_;

@@ -20,7 +20,7 @@ namespace tidemark {
 class Tree {
  public:
   using Id = std::uint32_t;
-  /// The last three have been read (`become`): what they were is a number.
+  /// The last four have been read (`become`): what they were is a number.
   enum class Type : std::uint8_t {
     none,
     boolean,
@@ -31,12 +31,14 @@ class Tree {
     dictionary,
     frame,
     stack,
-    event
+    event,
+    block
   };
   struct Value {
     Type type = Type::none;
-    bool shared = false;     // others than its container may refer to it
-    std::uint32_t size = 0;  // of a text, a list or a dictionary
+    bool shared = false;  // others than its container may refer to it
+    std::uint32_t size =
+        0;  // of a text, a list or a dictionary; of an integer: how often it is there
     union {
       std::int64_t integer;
       double real;
@@ -74,6 +76,7 @@ class Tree {
   static constexpr std::size_t kReused = 1024;  // items of the largest room that is used again
 
   Id add(Type type);
+  Id& recent(std::int64_t value);
   Id container(Type type);
   Id* room(std::size_t items);
   void leave_room(Id* items);

@@ -114,9 +114,11 @@ class Machine {
     const Id container = stack_.back();
     if (tree_[container].type != type)
       fail(fmt::format("adds to {}, not to {}", name_of(tree_[container].type), name_of(type)));
-    if (type == Type::list)
+    if (type == Type::list) {
       if (const auto place = place_among_traces(); place && taker_.take(container, *place, values))
         return;
+      if (is_of_blocks() && taker_.take_blocks(container, values)) return;
+    }
     tree_.append(container, values);
   }
   /// The place of the list on top, where it stands behind the list kTraces, alone or with others
@@ -128,6 +130,12 @@ class Machine {
           tree_[stack_[of - 1]].type == Type::text && tree_.text_of(stack_[of - 1]) == kTraces)
         return tree_[stack_[of]].size + (top - of - 1);
     return std::nullopt;
+  }
+  /// True where the list on top stands behind the key kBlocks.
+  bool is_of_blocks() const {
+    if (stack_.size() < 2) return false;
+    const Id key = stack_[stack_.size() - 2];
+    return tree_[key].type == Type::text && tree_.text_of(key) == kBlocks;
   }
   void tuple(const std::vector<Id>& values) {
     push(tree_.list());

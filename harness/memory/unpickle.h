@@ -11,16 +11,18 @@
 
 namespace tidemark {
 
-inline constexpr std::string_view kTraces = "device_traces";
+inline constexpr std::string_view kTraces = "device_traces", kBlocks = "blocks";
 
-/// Takes the events of a file while it is read: the tree of a long trace would be larger than all
-/// else.
+/// Takes the events and blocks of a file while it is read: the tree of a long trace would be larger
+/// than all else.
 class EventTaker {
  public:
   virtual ~EventTaker() = default;
   /// These items come to a list that is, or is to be, at this place of the list kTraces. False: the
   /// list keeps them.
   virtual bool take(Tree::Id list, std::size_t place, std::span<const Tree::Id> items) = 0;
+  /// The same of blocks: these items come to a list that is to be the member kBlocks.
+  virtual bool take_blocks(Tree::Id list, std::span<const Tree::Id> items) = 0;
 };
 
 /// Protocols 2 to 5. The tree refers to `bytes`. Throws SnapshotError, naming opcode and byte.

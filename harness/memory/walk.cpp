@@ -1,8 +1,30 @@
 #include "harness/memory/walk.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace tidemark {
+
+std::vector<BlockBefore> blocks_before(const Snapshot& snapshot, std::size_t device) {
+  std::map<std::int64_t, BlockBefore> out;
+  std::unordered_set<std::int64_t> seen;  // addresses whose first event has passed
+  if (device < snapshot.traces.size())
+    for (const AllocatorEvent& e : snapshot.traces[device])
+      if (of_block(e.action) && seen.insert(e.address).second && e.action != AllocatorAction::alloc)
+        out[e.address] = {.address = e.address,
+                          .bytes = e.size,
+                          .freed = e.action == AllocatorAction::free_completed};
+  for (const Segment& segment : snapshot.segments) {
+    if (static_cast<std::size_t>(segment.device) != device) continue;
+    for (const MemoryBlock& block : segment.blocks)
+      if (block.state != BlockState::inactive && !seen.contains(block.address))
+        out[block.address] = {block.address, block.requested, block.size, block.stack,
+                              block.state == BlockState::pending_free};
+  }
+  std::vector<BlockBefore> blocks;
+  for (auto& [address, block] : out) blocks.push_back(block);
+  return blocks;
+}
 
 bool TraceWalk::next() {
   if (taken_ == trace_.size()) return false;

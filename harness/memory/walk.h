@@ -11,6 +11,18 @@
 
 namespace tidemark {
 
+/// A block that was there before the trace's first event: it is freed in the trace or there at its
+/// end, and was not allocated in it.
+struct BlockBefore {
+  std::int64_t address = 0;
+  Bytes bytes = 0;  // as requested
+  Bytes size = 0;   // of the allocator's block; 0: not known, since it is not there at the end
+  std::uint32_t stack = 0;  // of its allocation, where the list of blocks at the end has it
+  bool freed = false;       // the program had freed it, and it waited for another stream
+};
+/// Those of a device, by address.
+std::vector<BlockBefore> blocks_before(const Snapshot& snapshot, std::size_t device);
+
 /// Blocks from before the trace are not known. A block is named by the place of its allocation in
 /// the trace.
 class TraceWalk {

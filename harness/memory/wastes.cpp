@@ -1,7 +1,10 @@
 #include "harness/memory/wastes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -25,11 +28,17 @@ class Search {
       if (!is_in("backward", begin)) moments_.insert(begin);
     steps_ = !moments_.empty();
     if (!steps_) find_backwards();
+    uses_ = uses_of(s_, device);
+    holders_ = holders_of(s_, device, true);
+    later_ = moments_.size();
+    decides_ = uses_ && later_ > kLater;
     find_needed();
-    const std::string when = steps_ ? "before an optimizer's step" : "when a backward has ended";
+    const std::string when =
+        fmt::format("that outlive the backward{}, {}", decides_ ? " and are not read again" : "",
+                    steps_ ? "before an optimizer's step" : "when a backward has ended");
     for (Moments* of : {&ended_, &before_a_backward_}) {
-      of->activations.name = "activations that outlive the backward, " + when;
-      of->buffers.name = "gathered parameters and buckets that outlive the backward, " + when;
+      of->activations.name = "activations " + when;
+      of->buffers.name = "gathered parameters and buckets " + when;
     }
   }
 
@@ -37,17 +46,19 @@ class Search {
     bool is_due = false;
     while (walk_.next()) {
       if (walk_.place() + 1 == peak_event) take_peak();
-      is_due = is_due || (walk_.moved() && moments_.contains(walk_.moment()));
+      if (walk_.moved() && moments_.contains(walk_.moment())) is_due = true, --later_;
       if (!is_due || (!steps_ && frees_next())) continue;
       take_moment();
       is_due = false;
     }
     Moments& of = ended_.activations.bytes ? ended_ : before_a_backward_;
-    return {std::move(streams_), std::move(of.activations), std::move(of.buffers)};
+    return {std::move(streams_), std::move(garbage_), std::move(of.activations),
+            std::move(of.buffers)};
   }
 
  private:
   using Moment = ProgramPhase::Moment;
+  static constexpr std::size_t kLater = 2;  // moments that show whether a block is read again
 
   bool is_in(const char* name, const Moment& moment) {
     const auto& phases = phases_[name];
@@ -78,12 +89,32 @@ class Search {
     }
   }
 
-  // Blocks that a backward frees: until then it needs them.
+  // Blocks that a backward frees: until then it needs them; and those that are freed at all.
   void find_needed() {
-    for (TraceWalk walk(trace_); walk.next();)
-      if (walk.event().action == AllocatorAction::free_requested &&
-          is_in("backward", walk.moment()))
-        if (const auto block = walk.block_of(walk.event().address)) needed_.insert(*block);
+    for (TraceWalk walk(trace_); walk.next();) {
+      if (walk.event().action != AllocatorAction::free_requested) continue;
+      const auto block = walk.block_of(walk.event().address);
+      if (!block) continue;
+      freed_.insert(*block);
+      if (is_in("backward", walk.moment())) needed_.insert(*block);
+    }
+  }
+
+  Use use_of(std::size_t event) const {
+    if (!uses_) return {};
+    const auto use = uses_->find(&trace_[event]);
+    return use == uses_->end() ? Use{} : use->second;
+  }
+
+  // A read at the same count of allocations may have been before this moment: then it was needed,
+  // for all that is known.
+  bool is_read_later(std::size_t event) const {
+    return use_of(event).last_read >= walk_.moment().allocations;
+  }
+
+  // Whether it is read again later is known.
+  bool is_decided(std::size_t event) const {
+    return !decides_ || freed_.contains(event) || later_ >= kLater;
   }
 
   const Part& part(std::size_t event) {
@@ -93,27 +124,50 @@ class Search {
   }
 
   void take_peak() {
-    std::vector<Part> streams;
+    std::vector<Part> streams, garbage;
     for (const std::size_t event : walk_.freed()) streams.push_back(part(event));
     keep_most(streams_, streams, walk_.active());
+    if (!uses_) return;
+    for (const auto& [address, event] : walk_.live())
+      if (!walk_.is_freed(address) && use_of(event).collected && !is_read_later(event))
+        garbage.push_back(part(event));
+    keep_most(garbage_, garbage, walk_.active());
+  }
+
+  // The more of this moment or an earlier one, with what holds most of it.
+  void keep(Waste& waste, const std::vector<std::size_t>& events) {
+    std::vector<Part> parts;
+    Holding holding;
+    for (const std::size_t event : events) {
+      parts.push_back(part(event));
+      if (const auto holder = holders_.find(&trace_[event]); holder != holders_.end())
+        holding.add(holder->second, trace_[event].size);
+    }
+    const auto before = waste.bytes;
+    keep_most(waste, parts, walk_.active());
+    if (waste.bytes != before) waste.holder = holding.most();
   }
 
   void take_moment() {
-    std::vector<Part> activations, buffers;
+    std::vector<std::size_t> activations, buffers;
     bool needed = false;
     for (const auto& [address, event] : walk_.live()) {
       if (walk_.is_freed(address)) continue;
-      const Part& one = part(event);
-      if (one.kind == MemoryKind::activations && needed_.contains(event))
+      const MemoryKind kind = part(event).kind;
+      const bool in_graph = kind == MemoryKind::activations ||
+                            (kind == MemoryKind::backward && use_of(event).in_graph);
+      if (in_graph && needed_.contains(event))
         needed = true;
-      else if (one.kind == MemoryKind::activations)
-        activations.push_back(one);
-      else if (one.kind == MemoryKind::sharding_buffers)
-        buffers.push_back(one);
+      else if (is_read_later(event) || !is_decided(event))
+        continue;
+      else if (in_graph)
+        activations.push_back(event);
+      else if (kind == MemoryKind::sharding_buffers)
+        buffers.push_back(event);
     }
     Moments& of = needed ? before_a_backward_ : ended_;
-    keep_most(of.activations, activations, walk_.active());
-    keep_most(of.buffers, buffers, walk_.active());
+    keep(of.activations, activations);
+    keep(of.buffers, buffers);
   }
 
   // The most of moments at which a later backward needs activations, and of all others. The former
@@ -130,9 +184,16 @@ class Search {
       phases_;                              // begins and ends, by name
   std::set<ProgramPhase::Moment> moments_;  // at which no backward is to come
   bool steps_ = false;                      // they are those of an optimizer
-  std::unordered_set<std::size_t> needed_;
+  std::unordered_set<std::size_t> needed_, freed_;
+  std::optional<UseOf> uses_;
+  HolderOf holders_;
+  std::size_t later_ = 0;  // of these moments, those to come
+  bool decides_ = false;   // what is not read again was not needed
   std::unordered_map<std::size_t, Part> parts_;
   Waste streams_{.name = "freed, but held for another stream, at the highest peak"};
+  Waste garbage_{.name =
+                     "not read after the highest peak, and freed by Python's collector alone "
+                     "(cycles of references)"};
   Moments ended_, before_a_backward_;
 };
 

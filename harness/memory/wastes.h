@@ -1,5 +1,5 @@
-// Memory that a program has and does not need, found in the snapshot that `tidemark exec --report`
-// writes. The kinds are those of the scenarios.
+// Memory that a program may do without, found in the snapshot that `tidemark exec --report` writes.
+// The kinds are those of the scenarios.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,20 @@
 
 namespace tidemark {
 
-/// Four, of one device:
+/// Five, of one device:
 /// * at the highest peak of active memory (after `peak_event` events of the trace): blocks that the
-/// program has freed and that
-///   are still held because another stream uses them (record_stream);
+///   program has freed and that are still held because another stream uses them (record_stream);
+/// * at that peak: blocks that Python's collector has freed later, and that no operator has read
+///   since. Only cycles of references held them when they were freed;
 /// * before an optimizer's step, when all backwards have ended, where it is most of all such
 ///   moments: activations (blocks that a module's forward or an operator in autograd's graph has
-///   allocated, that are no labelled tensors and not freed, and that no later backward frees); and
-///   sharding buffers (gathered parameters and gradient buckets of FSDP, DDP, DeepSpeed). Without
-///   an optimizer, or if it steps in a backward, when a backward has ended, less what is freed
-///   before the next allocation;
+///   allocated, or that a backward has and a graph has saved, that are no labelled tensors and not
+///   freed, and that no later backward frees); and sharding buffers (gathered parameters and
+///   gradient buckets of FSDP, DDP, DeepSpeed). Without an optimizer, or if it steps in a backward,
+///   when a backward has ended, less what is freed before the next allocation. What the record
+///   follows the uses of and an operator reads again later was needed: it does not count. If there
+///   are more than two such moments, what is still there at the end counts only at those that two
+///   others follow: a step that would read it may not have come;
 /// * when a backward begins: gathered inputs of tensor-parallel layers (gathered_waste).
 /// Bytes as requested. `labels` are labels_of the device. Without a backward
 /// the last three are not known.

@@ -42,14 +42,16 @@ def test_the_report_has_a_page_of_tests(limits_run):
     """Peaks are those of the whole test; of each that failed the page has what was alive."""
     trials = {trial["scenario"].split("::")[1]: trial for trial in whole_report(limits_run[2])["trials"]}
     page = html.unescape((limits_run[2] / "report.html").read_text())
-    rows = {name: re.search(rf"<tr><td[^>]*>[^<]*::{name}</td>(.*?)</tr>", page).group(1) for name in ("test_is_over_its_limit", "test_keeps_its_limit", "test_reserves_more")}
-    assert ">failed<" in rows["test_is_over_its_limit"] and "2.0 MiB (2,097,664 bytes)" in rows["test_is_over_its_limit"], rows
-    assert ">passed<" in rows["test_keeps_its_limit"] and "2 MiB (2,097,152 bytes)" in rows["test_keeps_its_limit"] and "at most 2,097,152 bytes" in rows["test_keeps_its_limit"], rows
-    assert "20 MiB (20,971,520 bytes)" in rows["test_reserves_more"] and ">reserved<" in rows["test_reserves_more"], rows
+    cells = [[re.sub("<[^>]*>", "", cell) for cell in re.findall("<td.*?>(.*?)</td>", row)] for row in re.findall('<tr>(.*?)</tr>', page) if 'class="status' in row]
+    rows = {name: next(row for row in cells if row[0].endswith(f"::{name}")) for name in ("test_is_over_its_limit", "test_keeps_its_limit", "test_reserves_more")}
+    assert rows["test_is_over_its_limit"][1] == "failed" and "2.0 MiB" in rows["test_is_over_its_limit"] and 'title="2,097,664 bytes"' in page, rows
+    assert rows["test_keeps_its_limit"][1] == "passed" and "2 MiB" in rows["test_keeps_its_limit"] and 'title="2,097,152 bytes"' in page, rows
+    assert any("at most 2 MiB" in cell for cell in rows["test_keeps_its_limit"]), rows
+    assert "20 MiB" in rows["test_reserves_more"] and 'title="20,971,520 bytes"' in page and "reserved" in " ".join(rows["test_reserves_more"]), rows
     alive = trials["test_fails_with_blocks"]["alive"]
     assert ("parameters", 1, 4194304) in [(part["kind"], part["count"], part["bytes"]) for part in alive["parts"]]
     assert sum(part["bytes"] for part in alive["parts"]) == alive["active"]
-    assert re.search(r">4,194,304</td><td class=\"figure\">1</td><td>parameters</td><td>[^<]*sample_limits\.py:\d+<", page)
+    assert re.search(r'4,194,304 bytes">4 MiB</span></td><td[^>]*>1</td><td[^>]*>parameters</td><td[^>]*>[^<]*sample_limits\.py:\d+<', page)
     assert "alive" not in trials["test_keeps_its_limit"] and "No fix ran" not in page
     cases = {(case.get("classname").split("::")[1].split("/")[0], case.get("name")) for case in xml.parse(limits_run[2] / "junit.xml").iter("testcase") if case.find("failure") is not None}
     assert ("test_is_over_its_limit", "test/memory/allocated/limit") in cases, cases

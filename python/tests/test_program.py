@@ -4,8 +4,14 @@ import shlex
 import pytest
 
 import tidemark
+from test_outcomes import exec_server
 
 PROGRAM = "import sys, torch\nkept = torch.empty(3 << 20, dtype=torch.uint8, device='cuda')\nprint('ran', *sys.argv[1:])\nsys.exit(int(sys.argv[1]))\n"
+
+
+@pytest.fixture(autouse=True)
+def served(monkeypatch):
+    exec_server.serve_here(monkeypatch)
 
 
 @pytest.fixture

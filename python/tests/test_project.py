@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from test_outcomes import run
+from test_outcomes import exec_server, run
 
 SETTINGS = '[project]\nname = "p"\n[tool.tidemark]\ngpu = "l4-24g"\ncapacity = "3GiB"\nschedule = "lagging"\nmode = "math"\ntimeout = 200\n'
 PROGRAM = "import os, torch\nprint(torch.cuda.get_device_name(), torch.cuda.mem_get_info()[1] >> 20, os.environ['TIDEMARK_MODE'], os.environ['TIDEMARK_SCHEDULE'], os.environ.get('TIDEMARK_TIMEOUT'))\n"
@@ -19,7 +19,8 @@ def test_its_own(memory):
 
 
 def command(folder, *flags):
-    done = subprocess.run([os.environ["TIDEMARK"], "exec", *flags, "--", sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=folder)
+    done = subprocess.run([os.environ["TIDEMARK"], "exec", *flags, "--", sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, cwd=folder,
+                          env=exec_server.served(os.environ))
     return done.returncode, done.stdout.strip(), done.stderr
 
 

@@ -25,8 +25,10 @@ OF_A_TEST = {"PYTEST_CURRENT_TEST", "PYTEST_VERSION"}
 
 
 def cause_environment(cause: str) -> dict[str, str]:
-    """The variable that asks `tidemark exec` for what is alive, and names the file for the cause of a run without a result (harness/exec/settings.h)."""
-    return {"TIDEMARK_EXEC_SETTINGS": json.dumps({"history": 1, "cause": cause})}
+    """The variable that asks `tidemark exec` for what is alive, and names the file for the cause of a run without a result (harness/exec/settings.h). Where
+    this process was told of a server that has imported torch, `tidemark exec` may take a copy of that."""
+    given = json.loads(os.environ.get("TIDEMARK_EXEC_SETTINGS") or "{}")
+    return {"TIDEMARK_EXEC_SETTINGS": json.dumps({**{name: given[name] for name in ("server",) if name in given}, "history": 1, "cause": cause})}
 
 
 def read_cause(file: str) -> dict[str, Any] | None:

@@ -57,9 +57,10 @@ def send(connection: socket.socket, answer: dict[str, Any]) -> None:
 
 
 def main(place: str) -> None:
-    of_exec = os.path.dirname(os.path.abspath(sys.modules["tidemark_exec"].__file__ or ""))
-    sys.path.append(of_exec)
+    sys.path.append(os.path.dirname(os.path.abspath(sys.modules["tidemark_exec"].__file__ or "")))
+    import tidemark_files  # noqa: F401
     import tidemark_imported
+    import tidemark_server  # noqa: F401
 
     sys.path.pop()
     tidemark_imported.begin()
@@ -69,11 +70,6 @@ def main(place: str) -> None:
     import tidemark.child
     import tidemark.plugin  # noqa: F401
 
-    sys.path.append(of_exec)
-    import tidemark_files  # noqa: F401
-    import tidemark_server  # noqa: F401
-
-    sys.path.pop()
     tidemark_imported.set_apart()
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(place)

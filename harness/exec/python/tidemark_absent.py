@@ -12,6 +12,7 @@ import types
 
 import tidemark_checkpoints
 from tidemark_partners import Partners
+from tidemark_platform import is_refusal, when_imported
 
 # No partner can be late. Until the host waits for it, the virtual GPU may lag behind by any time of the host's clock, by which PyTorch's
 # watchdog would end the process.
@@ -60,6 +61,9 @@ def begin(torch, rank, world):
     partners = Partners(rank)
     replace([dist, c10d, sys.modules["torch.distributed.device_mesh"]], init_process_group=init_process_group, new_group=new_group,
             split_group=split_group, **object_collectives(torch, dist, c10d, partners))
+    values = SmallValues(torch, dist, c10d, partners)
+    replace([dist, c10d], **values.functions())
+    when_imported("torch.distributed.pipelining.stage", values.follow_votes)
     # Every group gets a communicator of its own: a split needs the partners' colors.
     c10d._get_split_source = lambda _group: None
     c10d._set_pg_timeout = lambda *_: None
@@ -149,7 +153,8 @@ def object_collectives(torch, dist, c10d, partners):
 
     def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, **options):
         partners.send(source_of(group, dst, group_dst), pickle.dumps([pickle.dumps(one) for one in object_list]))
-        return send(object_list, source_of(group, dst, group_dst), group, device, **options)
+        with partners.within():
+            return send(object_list, source_of(group, dst, group_dst), group, device, **options)
 
     def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, **options):
         """PyTorch's own, with its allocations; what the partner has sent is written into the tensors that it receives."""
@@ -172,11 +177,126 @@ def object_collectives(torch, dist, c10d, partners):
 
         c10d.recv, c10d.batch_isend_irecv = recv, batch_isend_irecv
         try:
-            return receive(object_list, source, group, device, **options)
+            with partners.within():
+                return receive(object_list, source, group, device, **options)
         finally:
             c10d.recv, c10d.batch_isend_irecv = inner["recv"], inner["batch_isend_irecv"]
 
     return {name: value for name, value in locals().items() if name.endswith(("_object", "_object_list"))}
+
+
+class SmallValues:
+    """Integers that one rank sends to another (a vote, shapes, lengths): the value comes from that rank, where the same command runs it too and
+    its value is known. PyTorch's own call runs as well, with its allocations."""
+
+    MOST = 64 << 10  # bytes
+
+    def __init__(self, torch, dist, c10d, partners):
+        self.torch, self.dist, self.c10d, self.partners = torch, dist, c10d, partners
+        self.vote = None  # of this rank's stage, while it waits for that of an absent one
+
+    def is_small(self, tensor):
+        of_integers = not (tensor.is_floating_point() or tensor.is_complex())
+        return of_integers and tensor.is_cuda and not self.partners.inside and 0 < tensor.numel() * tensor.element_size() <= self.MOST
+
+    def partner(self, group, rank, group_rank):
+        return rank if group_rank is None else self.dist.get_global_rank(group or self.dist.group.WORLD, group_rank)
+
+    def sent(self, tensor, receiver):
+        if not self.is_small(tensor) or receiver not in self.partners.present:
+            return
+        try:
+            value = tensor.cpu().tolist()
+        except RuntimeError as error:
+            if not is_refusal(error):
+                raise
+            value = None  # not known here either
+        self.partners.send(receiver, pickle.dumps(value))
+
+    def received(self, tensor, source, group):
+        if not self.is_small(tensor):
+            return
+        if source in self.partners.present:
+            value = pickle.loads(self.partners.receive(source, self.dist.get_process_group_ranks(group) if group else []))
+        else:
+            value = self.vote
+        if value is not None:
+            tensor.copy_(self.torch.tensor(value, dtype=tensor.dtype).view(tensor.shape))
+
+    def functions(self):
+        inner = {name: getattr(self.c10d, name) for name in ("send", "recv", "isend", "irecv", "batch_isend_irecv")}
+
+        def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+            self.sent(tensor, self.partner(group, dst, group_dst))
+            return inner["send"](tensor, self.partner(group, dst, group_dst), group, tag)
+
+        def recv(tensor, src=None, group=None, tag=0, group_src=None):
+            source = self.partner(group, src, group_src)
+            sender = inner["recv"](tensor, source, group, tag)
+            if source is not None:
+                self.received(tensor, source, group)
+            return sender
+
+        def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+            self.sent(tensor, self.partner(group, dst, group_dst))
+            return inner["isend"](tensor, self.partner(group, dst, group_dst), group, tag)
+
+        def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+            source = self.partner(group, src, group_src)
+            work = inner["irecv"](tensor, source, group, tag)
+            return work if source is None or not self.is_small(tensor) else Arrives(work, lambda: self.received(tensor, source, group))
+
+        def batch_isend_irecv(operations):
+            for one in operations:
+                if one.op is isend:
+                    self.sent(one.tensor, one.peer)
+            arriving = [one for one in operations if one.op is irecv and self.is_small(one.tensor)]
+            with self.partners.within():
+                works = inner["batch_isend_irecv"](operations)
+            if not arriving or not works:
+                return works
+
+            def arrive():
+                for one in arriving:
+                    self.received(one.tensor, one.peer, one.group)
+
+            return [Arrives(works[0], arrive), *works[1:]]
+
+        return {"send": send, "recv": recv, "isend": isend, "irecv": irecv, "batch_isend_irecv": batch_isend_irecv}
+
+    def follow_votes(self, stage):
+        """From torch 2.12 on the stages of a pipeline vote whether all of them know their shapes. An absent stage votes as this one does."""
+        for name in ("_warmup_forward_vote", "_warmup_backward_result"):
+            if hasattr(stage.PipelineStage, name):
+                setattr(stage.PipelineStage, name, self.voting(stage, getattr(stage.PipelineStage, name)))
+
+    def voting(self, module, inner):
+        def vote(stage, *words, **named):
+            has_backward = words[0] if inner.__name__ == "_warmup_forward_vote" else stage.has_backward
+            self.vote = [0 if module.InferenceMode.needs_dynamic(stage._user_meta, has_backward) else 1]
+            try:
+                return inner(stage, *words, **named)
+            finally:
+                self.vote = None
+
+        vote.__name__ = inner.__name__
+        return vote
+
+
+class Arrives:
+    """A work of PyTorch's whose values come from a partner when the program waits for it."""
+
+    def __init__(self, work, arrive):
+        self.work, self.arrive = work, arrive
+
+    def __getattr__(self, name):
+        return getattr(self.work, name)
+
+    def wait(self, *words, **named):
+        done = self.work.wait(*words, **named)
+        arrive, self.arrive = self.arrive, lambda: None
+        arrive()
+        return done
 
 
 def enumerate_meshes_faster():
@@ -194,18 +314,6 @@ def enumerate_meshes_faster():
 
     if hasattr(_mesh_layout, "flatten") and hasattr(_mesh_layout._MeshLayout, "all_ranks_from_zero"):
         _mesh_layout._MeshLayout.all_ranks_from_zero = all_ranks_from_zero
-
-
-def when_imported(name, change):
-    """`change(module)` for this module, which torch may have imported already and the program may never import."""
-    if name in sys.modules:
-        return change(sys.modules[name])
-
-    def execute(module, run):
-        run(module)
-        change(module)
-
-    sys.meta_path.insert(0, sys.modules["tidemark_exec"].Finder(name, execute))
 
 
 def compare_with_own_lists(module):
@@ -230,7 +338,23 @@ def compare_with_own_lists(module):
 
 
 def keep_random_state_on_host(random):
-    """DTensor copies the random state to the device and reads it there; here it reads the host's."""
+    """DTensor copies the random state to the device and reads it there; here it reads the host's. What it broadcasts is on the device, as a group
+    of NCCL alone wants it, and every rank has the same."""
+    import torch.distributed as dist
+
+    begin, broadcast = random.OffsetBasedRNGTracker.__init__, dist.broadcast
+
+    def of_device(tensor, *words, **named):
+        return broadcast(tensor.cuda() if tensor.device.type == "cpu" else tensor, *words, **named)
+
+    def __init__(tracker, *words, **named):
+        dist.broadcast = of_device
+        try:
+            begin(tracker, *words, **named)
+        finally:
+            dist.broadcast = broadcast
+
+    random.OffsetBasedRNGTracker.__init__ = __init__
 
     def state(tracker):
         rng_state = tracker._device_handle.get_rng_state()

@@ -31,8 +31,16 @@ def print_host_copies():
 
 
 def save_as_floats(torch):
-    """torch.save reads a storage as bytes; one that is not known is read as single precision instead, whatever its tensors are."""
-    inner, write = torch.storage._StorageBase.cpu, torch._C.StorageBase._write_file
+    """torch.save reads a storage as bytes, and so does a copy of a storage; one that is not known is read as single precision instead, whatever
+    its tensors are."""
+    base = torch.storage._StorageBase
+    inner, copy, write = base.cpu, torch.UntypedStorage.copy_, torch._C.StorageBase._write_file
+
+    def read(host, storage, **options):
+        count = storage.nbytes() // 4
+        to, from_ = (torch.empty(0, device=each.device).set_(each, 0, (count,)) for each in (host, storage))
+        to.copy_(from_, **options)
+        return host
 
     def cpu(storage):
         try:
@@ -40,15 +48,22 @@ def save_as_floats(torch):
         except RuntimeError as error:
             if not is_refusal(error):
                 raise
-        host, count = torch.UntypedStorage(storage.nbytes()), storage.nbytes() // 4
-        to, from_ = (torch.empty(0, device=each.device).set_(each, 0, (count,)) for each in (host, storage))
-        to.copy_(from_)
-        return host
+        return read(torch.UntypedStorage(storage.nbytes()), storage)
+
+    def copy_(self, source, non_blocking=None):
+        options = {} if non_blocking is None else {"non_blocking": non_blocking}
+        try:
+            return copy(self, source, **options)
+        except RuntimeError as error:
+            if not is_refusal(error) or self.device.type != "cpu" or source.nbytes() != self.nbytes():
+                raise
+        return read(self, source, **options)
 
     def _write_file(storage, *words):
         return write(cpu(storage) if storage.device.type == "cuda" else storage, *words)
 
     torch.storage._StorageBase.cpu = cpu
+    torch.UntypedStorage.copy_ = copy_
     torch.UntypedStorage._write_file = _write_file
 
 

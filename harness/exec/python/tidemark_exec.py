@@ -1,14 +1,17 @@
 """tidemark's part in a Python process: checks the torch that the program imports, puts the operator layer into it, and begins its record."""
-import functools
 import glob
 import importlib.machinery
 import os
 import sys
 
 import tidemark_answers
+import tidemark_collector
+import tidemark_compiled
 import tidemark_exit
+import tidemark_frames  # noqa: F401  # in every process: what they import, torch does not, so that Python's collector comes to the program in one state
 import tidemark_jiterator
 import tidemark_kernels
+import tidemark_labels
 import tidemark_launcher
 import tidemark_phases  # noqa: F401  # for the pytest plugin, which has not this folder on its path
 import tidemark_profiles
@@ -104,9 +107,12 @@ def import_for_copies(module, run):
 
 def begin_in_copy(torch):
     """In a copy of tidemark_server.py, whose environment is now that of a program."""
+    import ctypes
+
     sys.path.insert(0, HERE)
     prepare()
     sys.path.remove(HERE)
+    ctypes.CDLL(None).tidemark_races_detect(int(os.environ.get("TIDEMARK_RACES") in ("1", "on")))  # the device has read the variable of the server
     begin(torch)
 
 
@@ -117,9 +123,6 @@ def prepare():
     name_libzmq()
     if settings()["alone"] >= 0:
         import tidemark_absent  # noqa: F401  # begins after torch
-    if settings()["history"]:
-        import tidemark_frames  # noqa: F401  # likewise
-        import tidemark_labels  # noqa: F401
     if settings()["steady"]:
         import tidemark_steady  # noqa: F401  # likewise
     if settings()["changes"]:
@@ -142,20 +145,24 @@ def let_workers_rest(torch):
     """A backward ends when autograd's workers have let go of its last node (../../virtual/device/workers.h)."""
     import ctypes
 
-    run, ends = torch.autograd.graph._engine_run_backward, ctypes.CDLL(None).tidemark_device_backward_ends
+    ends = ctypes.CDLL(None).tidemark_device_backward_ends
 
-    @functools.wraps(run)
-    def run_backward(*arguments, **keywords):
-        try:
-            return run(*arguments, **keywords)
-        finally:
-            ends()
+    def after(*_, **__):
+        ends()
 
-    torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = run_backward
+    torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = tidemark_collector.own.around(torch.autograd.graph._engine_run_backward, after=after)
 
 
 def begin(torch):
     """Right after `import torch`."""
+    before = tidemark_collector.seen()
+    try:
+        start(torch)
+    finally:
+        tidemark_collector.forget_since(before)
+
+
+def start(torch):
     import ctypes
 
     try:
@@ -165,6 +172,8 @@ def begin(torch):
     layer.tidemark_layer_error.restype = ctypes.c_char_p
     mode = os.environ.get("TIDEMARK_MODE")
     mode = mode if mode in ("math", "known") else "cost"
+    if settings()["history"]:
+        layer.tidemark_layer_follow_reads()
     if layer.tidemark_layer_install(mode.encode()) != 0:
         stop("no operator layer: " + layer.tidemark_layer_error().decode())
     tidemark_exit.begin()
@@ -183,7 +192,15 @@ def begin(torch):
         tidemark_answers.print_host_copies()
         tidemark_answers.save_as_floats(torch)
     tidemark_profiles.label(torch)
+    tidemark_collector.own = tidemark_collector.OwnCode(torch, layer)
     let_workers_rest(torch)
+    tidemark_labels.follow_shards()
+    tidemark_collector.own.of(follow)(torch, layer)
+
+
+def follow(torch, layer):
+    if settings()["history"]:
+        tidemark_compiled.begin(layer)
     record = tidemark_record.begin(torch, layer)
     if settings()["changes"]:
         sys.modules["tidemark_changes"].Changes(torch)

@@ -5,12 +5,15 @@ import gc
 import os
 import sys
 
+import tidemark_collector
 import tidemark_imported
-from tidemark_holders import Holders
+from tidemark_holders import Holders, own_dictionary
 
 SETTLED = 1  # the step that begins with all that the first one leaves for good: state of the optimizer
 FIRST = 4  # the step that begins with the first search; each search waits for twice as many
-MOST = 8  # searches for holders at a time
+MOST = 64  # a search begins at so many objects
+EVALUATIONS = 16  # searches in forwards without backwards
+SMALL = 64  # the part of what is allocated that is not looked at before an optimizer's step
 LARGEST = 1 << 18  # nodes of graphs
 
 
@@ -24,6 +27,7 @@ class Begins:
     def __init__(self):
         self.count, self.wanted, self.allocated = -1, FIRST, 0
         self.before, self.made, self.last = {}, {}, {}  # blocks: bytes by address
+        tidemark_collector.own.untrack(self)
 
 
 class Growth:
@@ -33,6 +37,9 @@ class Growth:
         self.waits_for_watchdog.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
         self.others = (os.path.dirname(torch.__file__) + os.sep,)
         self.step, self.searches = 0, False
+        self.evaluations = self.steps = self.graphs = 0
+        tensor = torch._C.TensorBase  # a class of the program's may have other attributes of these names
+        self.storage, self.grad_fn = torch.Tensor.untyped_storage, tensor.grad_fn.__get__
         self.kinds = {}  # of what begins a step
         self.saved = {}  # names of what nodes of a type save
         self.guard()
@@ -57,19 +64,33 @@ class Growth:
         kinds = ["step"] if step > self.step else []
         if step <= 1 and (phase == "backward" or phase == "forward" and "backward" not in self.kinds):
             kinds.append(phase)
+        elif phase == "forward" and self.evaluations < EVALUATIONS:
+            kinds.append("evaluation")
+        elif phase in ("backward", "optimizer"):
+            self.kinds.pop("evaluation", None)  # the next forwards without backwards begin again
+        elif phase != "forward" and step <= 1 and self.kinds.keys().isdisjoint(("backward", "forward")):
+            kinds.append(phase)  # a range of the program
         self.step = step
-        if kinds and self.torch.cuda.is_initialized() and not self.searches:
+        if kinds:
+            self.searched(self.look_at_begins, kinds)
+
+    def look_at_begins(self, kinds):
+        for kind in kinds:
+            self.evaluations += self.look(self.kinds.setdefault(kind, Begins())) and kind == "evaluation"
+
+    def searched(self, look, *words):
+        if self.torch.cuda.is_initialized() and not self.searches:
             self.searches = True
             try:
-                for kind in kinds:
-                    self.look(self.kinds.setdefault(kind, Begins()))
+                look(*words)
             except Exception as error:  # whatever the program's objects do
                 print(f"tidemark: --report: what holds the memory that grows was not found: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             finally:
                 self.searches = False
 
     def look(self, begins):
-        """A search is for blocks of the steps since the one before, and only where more is allocated than then."""
+        """A search is for blocks of the steps since the one before, and only where more is allocated than then. True where there was one."""
+        searched = False
         begins.count += 1
         if begins.count == begins.wanted - 2:
             begins.made = {address: size for address, size in self.blocks().items() if address not in begins.before}
@@ -79,10 +100,46 @@ class Growth:
             allocated, alive = self.layer.tidemark_record_allocated(), self.blocks()
             if begins.count == begins.wanted:
                 begins.wanted *= 2
-                if allocated > begins.allocated:
+                searched = allocated > begins.allocated
+                if searched:
                     left = {address: size for address, size in begins.made.items() if address in begins.last and address in alive}
                     self.name(left or {address: size for address, size in alive.items() if begins.before.get(address) != size})  # else blocks give way to larger ones
             begins.allocated, begins.before = allocated, alive
+        return searched
+
+    def before_step(self):
+        """Before an optimizer's step: who holds what is there of the forward, for the second time, the fourth, the eighth, ..."""
+        self.steps += 1
+        if self.steps > 1 and self.steps & self.steps - 1 == 0:
+            self.searched(self.look_at_rest)
+
+    def look_at_rest(self):
+        rest = {address: size for address, size in self.blocks().items() if not self.layer.tidemark_record_is_labelled(address)}
+        if sum(rest.values()) * SMALL > self.layer.tidemark_record_allocated():
+            self.name(rest, "holder before a step")
+
+    def tell_graphs(self):
+        """After a backward that makes a graph: blocks that graphs have saved, for the first time, the second, the fourth, ..."""
+        self.graphs += 1
+        if self.graphs & self.graphs - 1 == 0:
+            self.searched(self.look_at_graphs)
+
+    def look_at_graphs(self):
+        with self.torch._C.DisableTorchFunctionSubclass():
+            nodes, inner = {}, set()
+            functions = self.torch._C._functorch
+            for one in gc.get_objects():
+                if not issubclass(type(one), self.torch.Tensor):
+                    continue
+                while one is not None:
+                    node = self.of_graph(one)
+                    if node is not None:
+                        self.walk(node, nodes, inner)
+                    one = functions.get_unwrapped(one) if functions.is_functorch_wrapped_tensor(one) else None
+            met = set()
+            for begin in list(nodes):
+                for address in self.saved_by(begin, nodes, met):
+                    self.layer.tidemark_record_in_graph(address)
 
     def blocks(self):
         sizes = {}
@@ -94,37 +151,28 @@ class Growth:
                 address += block["size"]
         return sizes
 
-    def name(self, left):
-        """Labels the blocks that are left with their holders."""
-        collects = gc.isenabled()
-        gc.disable()
+    def name(self, left, word="holder"):
+        """Labels the blocks that are left with their holders, of this kind if they are objects."""
         tidemark_imported.join()  # a module of torch may be what holds a block
-        try:
-            with self.torch._C.DisableTorchFunctionSubclass():
-                self.label(left)
-        finally:
-            if collects:
-                gc.enable()
+        with self.torch._C.DisableTorchFunctionSubclass():
+            self.label(left, word)
 
-    def label(self, left):
+    def label(self, left, word):
         holds, objects = self.holding(left)
         search = Holders(self.torch, self.others, self.paths)
         search.own.add(id(objects))
-        searches, named = 0, set()
-        for at in sorted(range(len(objects)), key=lambda at: -sum(left[address] for address in holds[at])):
-            start, = search.lists(1)
-            start.append(objects[at])
-            objects[at] = None
-            if searches == MOST or holds[at] <= named:
-                continue
-            searches += 1
-            holder = search.holder(start)
-            if holder is None:
-                continue
-            for address in holds[at] - named:
-                self.layer.tidemark_record_label(address, *(word.encode() for word in holder))
-            named |= holds[at]
-        for address in left.keys() - named:
+        order = sorted(range(len(objects)), key=lambda at: -sum(left[address] for address in holds[at]))
+        order = order[:: max(len(order) // MOST, 1)][:MOST]  # of all sizes
+        starts, = search.lists(1)
+        starts += [objects[at] for at in order]
+        objects.clear()
+        addresses = sorted(set().union(*(holds[at] for at in order)))
+        bits = {address: 1 << number for number, address in enumerate(addresses)}
+        found = search.holders(starts, [sum(bits[address] for address in holds[at]) for at in order], [left[address] for address in addresses])
+        for number, (kind, name) in found.items():
+            self.layer.tidemark_record_label(addresses[number], (word if kind == "holder" else kind).encode(), name.encode())
+        # Before a step a block may belong to PyTorch's own buckets as well, which no reference of Python's tells.
+        for address in left.keys() - {addresses[number] for number in found} if word == "holder" else ():
             if self.waits_for_watchdog(address, left[address]):
                 self.layer.tidemark_record_label(address, b"work of a process group", b"")
 
@@ -147,18 +195,18 @@ class Growth:
 
     def address(self, tensor):
         try:
-            return tensor.untyped_storage().data_ptr() if tensor.is_cuda else 0
-        except Exception:  # as its class likes
+            storage = self.storage(tensor)
+            return storage.data_ptr() if storage.device.type == "cuda" else 0  # those of fake tensors are of meta, and warn
+        except Exception:  # as its kind likes
             return 0  # a tensor without memory of its own
 
     def of_graph(self, tensor):
         try:
-            return tensor.grad_fn
+            return self.grad_fn(tensor)
         except RuntimeError:
             return None
 
-    @staticmethod
-    def walk(begin, nodes, inner):
+    def walk(self, begin, nodes, inner):
         """Nodes by their ids; `inner` are those to which others lead."""
         after = [begin]
         while after and len(nodes) < LARGEST:
@@ -166,7 +214,7 @@ class Growth:
             if id(node) in nodes:
                 continue
             nodes[id(node)] = node
-            following = [one for one, _ in node.next_functions if one is not None]
+            following = self.after(node)
             inner.update(map(id, following))
             after += following
 
@@ -178,21 +226,28 @@ class Growth:
             if at in met or at not in nodes:
                 continue
             met.add(at)
-            after += [id(one) for one, _ in nodes[at].next_functions if one is not None]
+            after += map(id, self.after(nodes[at]))
             for value in self.saved_in(nodes[at]):
-                for one in value if isinstance(value, (tuple, list)) else (value,):
-                    if isinstance(one, self.torch.Tensor):
+                for one in value if type(value) in (tuple, list) else (value,):
+                    if issubclass(type(one), self.torch.Tensor):
                         addresses.add(self.address(one))
         return addresses
 
     def saved_in(self, node):
-        names = self.saved.get(type(node))
-        if names is None:
-            names = [name for name in dir(type(node)) if name.startswith("_saved_") or name == "saved_tensors"]
-            self.saved[type(node)] = names
-        yield from list(getattr(node, "__dict__", {}).values())
-        for name in names:
+        getters = self.saved.get(type(node))
+        if getters is None:
+            own = self.torch._C._FunctionBase
+            kind, names = (own, ("saved_tensors",)) if issubclass(type(node), own) else (type(node), [name for name in dir(type(node)) if name.startswith("_saved_") or name == "variable"])
+            getters = self.saved[type(node)] = [getattr(kind, name).__get__ for name in names]
+        yield from list((own_dictionary(node) or {}).values())
+        for get in getters:
             try:
-                yield getattr(node, name)
+                yield get(node)
             except (RuntimeError, Searching):
                 continue  # freed, changed since, or a hook's
+
+    def after(self, node):
+        """The nodes that follow. A node of a program's own class may have other attributes of that name."""
+        own = self.torch._C._FunctionBase
+        pairs = own.next_functions.__get__(node) if issubclass(type(node), own) else node.next_functions
+        return [one for one, _ in pairs if one is not None]

@@ -16,6 +16,10 @@ def is_a(one, kinds):
     return issubclass(type(one), kinds)
 
 
+def type_name(one):
+    return type.__dict__["__name__"].__get__(type(one))
+
+
 def place(code, line):
     return f"{os.path.basename(code.co_filename)}:{line}"
 
@@ -34,9 +38,11 @@ def variable(name, code):
 def of_variables(frame, choose):
     """The choice of names and values. Python before 3.13 makes a copy of a function's variables, which must not outlive this call."""
     values = frame.f_locals
-    chosen = choose(list(values.items()))
+    if not is_a(values, dict) and type(values).__name__ != "FrameLocalsProxy":  # a metaclass gave the class a namespace of another type
+        return choose([])
+    chosen = choose(list(dict.items(values) if is_a(values, dict) else values.items()))
     if is_a(values, dict) and frame.f_code.co_flags & 1:  # CO_OPTIMIZED: a function's
-        values.clear()
+        dict.clear(values)
     return chosen
 
 
@@ -45,18 +51,43 @@ def variables(frame):
     return of_variables(frame, lambda items: {id(value): name for name, value in items})
 
 
+def own_dictionary(holder):
+    """The dictionary of an object's attributes, if its class leaves that to Python; else None."""
+    for cls in type.__dict__["__mro__"].__get__(type(holder)):
+        if "__dict__" in type.__dict__["__dict__"].__get__(cls):
+            if type(type.__dict__["__dict__"].__get__(cls)["__dict__"]) is not types.GetSetDescriptorType:
+                return None
+            break
+    try:
+        return object.__getattribute__(holder, "__dict__")
+    except AttributeError:
+        return None
+
+
 def attribute(holder, referent, key):
     """The name under which an object has what is held, or has it in its own dictionary, which is then what is held."""
-    try:
-        own = object.__getattribute__(holder, "__dict__")
-    except AttributeError:
-        return ""
-    return key if own is referent or not is_a(own, dict) else key_of(own, referent)
+    own = own_dictionary(holder)
+    if own is None:
+        return slot(holder, referent)
+    return key if own is referent or not is_a(own, dict) else key_of(own, referent) or slot(holder, referent)
+
+
+def slot(holder, referent):
+    """The name of the slot that has what is held."""
+    for cls in type.__dict__["__mro__"].__get__(type(holder)):
+        for name, member in list(type.__dict__["__dict__"].__get__(cls).items()):
+            if type(member) is types.MemberDescriptorType and type(holder) is not type:
+                try:
+                    if member.__get__(holder) is referent:
+                        return name
+                except (AttributeError, TypeError):
+                    continue  # empty, or of Python's own structure
+    return ""
 
 
 def key_of(holder, referent):
     """The key, if it is a string or a number. The text of another one may read the program's values, as a tensor's does."""
-    return next((str(name) for name, value in list(holder.items()) if value is referent and is_a(name, (str, int))), "")
+    return next((str(name) for name, value in list(dict.items(holder)) if value is referent and type(name) in (str, int)), "")
 
 
 def references(objects):
@@ -74,21 +105,30 @@ def references_within(objects):
     return list(counts.values())
 
 
-def is_garbage(objects):
-    """True if nothing refers to the objects of a list but they themselves. This is what Python's collector asks."""
+def is_garbage(objects, lists):
+    """True if the objects of a list have no references but from each other and from `lists` lists of this search. Python's collector asks the same."""
     of_list, = references([object()])
     within = references_within(objects)
-    return [count - of_list for count in references(objects)] == within
+    return [count - of_list - (lists - 1) for count in references(objects)] == within
+
+
+class Way:
+    """Where a search has come from an object: `holds` has a bit for each of the blocks that hang on it."""
+
+    def __init__(self, number, key="", note="", holds=0):
+        self.number, self.key, self.note, self.holds = number, key, note, holds
+        self.held = []  # numbers of the objects that it refers to
 
 
 class Holders:
-    """A search from an object to what holds it. `others`: folders whose variables count after the program's. `paths`: paths of modules by the ids of the modules."""
+    """A search from objects to what holds them. `others`: folders whose variables count after the program's. `paths`: paths of modules by the ids of the modules."""
 
     def __init__(self, torch, others, paths):
         self.torch, self.paths, self.own = torch, paths, set()
-        self.globals = {id(vars(module)): name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)}
+        self.globals = {id(types.ModuleType.__dict__["__dict__"].__get__(module)): name for name, module in list(sys.modules.items()) if is_a(module, types.ModuleType)}
         self.variables = {}  # code and name, by the id of the value
-        self.in_arrays = None  # arrays by the ids of what is in them, once they are asked for
+        self.numpy = sys.modules.get("numpy")
+        self.unseen = None  # what the collector does not know, by the ids of what is in it, once it is asked for
         for frame in sorted(self.frames(), key=lambda frame: frame.f_code.co_filename.startswith(others)):
             for value, name in variables(frame).items():
                 self.variables.setdefault(value, (frame.f_code, name))
@@ -96,19 +136,30 @@ class Holders:
     def frames(self):
         return [frame for innermost in sys._current_frames().values() for frame in reversed(self.outwards(innermost))]
 
-    def array_with(self, referent):
-        """NumPy's array of objects that has the object, or None. Python's collector does not follow arrays, so no referrer is known."""
-        numpy = sys.modules.get("numpy")
-        if numpy is None:
-            return None
-        if self.in_arrays is None:
-            self.in_arrays = {}
-            self.own.add(id(self.in_arrays))
+    def unseen_holder(self, referent):
+        """What has the object and is not known to Python's collector, or None: a NumPy array of objects, which the collector does not follow, or a dictionary or tuple
+        that has nothing but such arrays, which it does not look at: also that of an object, once it was asked for."""
+        if self.unseen is None:
+            self.unseen, met = {}, {}
+            self.own.update((id(self.unseen), id(met)))
             of_frames = [of_variables(frame, lambda items: [value for _, value in items]) for frame in self.frames()]
-            for array in itertools.chain(gc.get_referents(*gc.get_objects()), *of_frames):
-                if is_a(array, numpy.ndarray) and array.dtype == object:
-                    self.in_arrays.update((id(one), array) for one in array.flat)
-        return self.in_arrays.get(id(referent))
+            after = list(filter(self.is_unseen, itertools.chain(gc.get_referents(*gc.get_objects()), *of_frames)))
+            while after:
+                holder = after.pop()
+                if id(holder) in met:
+                    continue
+                met[id(holder)] = holder
+                is_container = type(holder) in (dict, tuple)
+                inside = list(filter(self.is_unseen, gc.get_referents(holder))) if is_container else self.numpy.ndarray.flat.__get__(holder)
+                self.unseen.update((id(one), holder) for one in inside)
+                after += inside if is_container else filter(self.is_unseen, inside)
+        return self.unseen.get(id(referent))
+
+    def is_unseen(self, one):
+        if type(one) in (dict, tuple):
+            return not gc.is_tracked(one) and id(one) not in self.own
+        array = self.numpy and self.numpy.ndarray
+        return array is not None and is_a(one, array) and array.dtype.__get__(one).hasobject and array.dtype.__get__(one) == object
 
     @staticmethod
     def outwards(frame):
@@ -131,62 +182,132 @@ class Holders:
         if is_a(holder, dict) and id(holder) in self.globals:
             return f"`{key}` of module {self.globals[id(holder)]}"
         if is_a(holder, type):
-            return f"class {holder.__qualname__}, attribute `{attribute(holder, referent, key)}`"
-        frame = holder if is_a(holder, types.FrameType) else getattr(holder, "gi_frame", None) if is_a(holder, types.GeneratorType) else None
+            return f"class {type.__dict__['__qualname__'].__get__(holder)}, attribute `{attribute(holder, referent, key)}`"
+        frame = holder if is_a(holder, types.FrameType) else holder.gi_frame if type(holder) is types.GeneratorType else None
         if frame and (name := variables(frame).get(id(referent))):
             return variable(name, frame.f_code) + (", whose frame is kept" if frame is holder else "")
         if is_a(holder, self.torch.nn.Module) and (name := attribute(holder, referent, key)):
             path = self.paths.get(id(holder), b"").decode()
-            return f"attribute `{name}` of {f'module {path} (' if path else ''}{type(holder).__name__}{')' if path else ''}"
+            return f"attribute `{name}` of {f'module {path} (' if path else ''}{type_name(holder)}{')' if path else ''}"
         return ""
 
     def through(self, holder, referent, key):
         """What a name says of an object between."""
         name = "" if is_a(holder, (dict, list, tuple, set)) else attribute(holder, referent, key)
-        if is_a(holder, types.FunctionType) and not name:
+        if is_a(holder, types.FunctionType) and name in ("", "__closure__"):
             return f"closure {holder.__name__} ({place(holder.__code__, holder.__code__.co_firstlineno)})"
-        return f"attribute `{name}` of {type(holder).__name__}" if name else ""
+        return f"attribute `{name}` of {type_name(holder)}" if name else ""
 
-    def holder(self, start):
-        """Kind and name of what holds the object in a list, which is taken out of it: "holder", or "cycle of references" with what is on its way;
-        None if it was not found."""
-        members, level, after = self.lists(3)
-        level.append(start.pop())
-        notes, met, between = [("", "")], set(), ""  # of each object of the level: its key in a dictionary, and what is between
-        for _ in range(LEVELS):
-            met.update(map(id, level))
-            members += level
-            notes_after = []
-            for at, (key, note) in enumerate(notes):
-                name = self.end_or_after(level[at], key, note, met, after, notes_after)
-                if name:
-                    return "holder", name
-            between = next((note for _, note in notes_after if note), between)
-            level[:], notes = after, notes_after
-            after.clear()
+    def holders(self, starts, holds, weights):
+        """For each block the kind and the name of what holds it: "holder", or "cycle of references" with what is on its way. Blocks without a known holder are left out.
+        `starts`: a list of objects, of which the list is emptied; `holds`: the blocks of each, as bits; `weights`: the bytes of each block.
+        The holder of a block is the one on which most bytes of all these blocks hang, and of equal ones the one that is nearest."""
+        members, level = self.lists(2)  # all objects of the search; those whose holders are looked for
+        members += starts
+        ways = [Way(at, holds=bits) for at, bits in enumerate(holds)]
+        starts.clear()
+        numbers = {id(one): at for at, one in enumerate(members)}
+        ends = []  # name without and with its note, and the number of the object that hangs on it
+        begin, is_whole = 0, False
+        for distance in range(LEVELS):
+            level[:] = [members[at] for at in range(begin, len(members)) if not self.ends_with_variable(members[at], ways[at], distance, ends)]
+            begin = len(members)
             if not level or len(level) > WIDEST:
+                is_whole = not level
                 break
-        if level or not is_garbage(members):
-            return None
-        return "cycle of references", between
+            self.climb(level, members, ways, numbers, ends)
+        level.clear()
+        self.settle(ways)
+        return self.choose(members, ways, ends, len(holds), weights, is_whole)
 
-    def end_or_after(self, referent, key, note, met, after, notes):
-        """The name where the search ends; else "", and what refers to the object comes after it."""
-        if id(referent) in self.variables:
-            code, name = self.variables[id(referent)]
-            return variable(name, code) + (", " + note if note else "")
-        known = len(after)
-        for holder in gc.get_referrers(referent):
-            if id(holder) in self.own or id(holder) in met or is_a(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
+    def ends_with_variable(self, one, way, distance, ends):
+        """True if the object is a variable of a function that runs: the search ends there, unless it begins there, since something else may hold it for longer."""
+        if id(one) not in self.variables:
+            return False
+        code, name = self.variables[id(one)]
+        text = variable(name, code)
+        ends.append((text, text + (", " + way.note if way.note else ""), way.number))
+        return distance > 0
+
+    def climb(self, level, members, ways, numbers, ends):
+        """The objects that refer to those of the level come to the members; ends of the search to the ends."""
+        of_level = {id(one): one for one in level}
+        referrers = gc.get_referrers(*level)
+        self.own.update((id(referrers), id(of_level)))
+        found = set()
+        for holder in referrers:
+            if id(holder) in self.own or is_a(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
                 continue
-            own_key = key_of(holder, referent) if is_a(holder, dict) else ""
-            own_key = key if own_key in ("_buffers", "_parameters") else own_key
-            if name := self.end_at(holder, referent, own_key or key):
-                return name + (", " + note if note else "")
-            met.add(id(holder))
-            after.append(holder)
-            notes.append((own_key, note or self.through(holder, referent, key)))
-        if len(after) == known and (array := self.array_with(referent)) is not None and id(array) not in met:
-            after.append(array)
-            notes.append(("", note))
-        return ""
+            held = {id(one): one for one in gc.get_referents(holder) if id(one) in of_level}
+            found.update(held)
+            for referent in held.values():
+                self.meet(holder, referent, members, ways, numbers, ends)
+            held.clear()
+        for referent in of_level.values() if self.numpy and of_level.keys() - found else ():  # of all: an array may hold those as well that something else holds
+            holder = self.unseen_holder(referent)
+            if holder is not None:
+                self.meet(holder, referent, members, ways, numbers, ends)
+        referrers.clear()
+        of_level.clear()
+
+    def meet(self, holder, referent, members, ways, numbers, ends):
+        way = ways[numbers[id(referent)]]
+        own_key = key_of(holder, referent) if is_a(holder, dict) else ""
+        key = way.key if own_key in ("", "_buffers", "_parameters") else own_key
+        if id(holder) not in numbers and (name := self.end_at(holder, referent, key)):
+            ends.append((name, name + (", " + way.note if way.note else ""), way.number))
+            return
+        if id(holder) not in numbers:
+            numbers[id(holder)] = len(members)
+            members.append(holder)
+            ways.append(Way(len(ways), own_key if own_key not in ("_buffers", "_parameters") else way.key, way.note or self.through(holder, referent, key)))
+        ways[numbers[id(holder)]].held.append(way.number)
+
+    @staticmethod
+    def settle(ways):
+        """Blocks that hang on an object hang on what refers to it."""
+        changed = True
+        while changed:
+            changed = False
+            for way in ways:
+                before = way.holds
+                for number in way.held:
+                    way.holds |= ways[number].holds
+                changed = changed or way.holds != before
+
+    def choose(self, members, ways, ends, starts, weights, is_whole):
+        holds, texts, order = {}, {}, {}
+        for name, text, number in ends:
+            holds[name] = holds.get(name, 0) | ways[number].holds
+            texts.setdefault(name, text)
+            order.setdefault(name, len(order))
+        weight = {name: sum(one for at, one in enumerate(weights) if bits >> at & 1) for name, bits in holds.items()}
+        best = sorted(holds, key=lambda name: (-weight[name], order[name]))
+        out = {}
+        for block in range(len(weights)):
+            name = next((one for one in best if holds[one] >> block & 1), None)
+            if name is not None:
+                out[block] = "holder", texts[name]
+        if not is_whole:
+            return out
+        held_by = {}  # numbers of objects that refer to each
+        for way in ways:
+            for number in way.held:
+                held_by.setdefault(number, []).append(way.number)
+        for start in range(starts):
+            blocks = [block for block in range(len(weights)) if ways[start].holds >> block & 1 and block not in out]
+            if not blocks:
+                continue
+            closure, after = {start: None}, [start]
+            while after:
+                for number in held_by.get(after.pop(), ()):
+                    if number not in closure:
+                        closure[number] = None
+                        after.append(number)
+            objects, = self.lists(1)
+            objects += [members[number] for number in closure]
+            if is_garbage(objects, 2):
+                note = next((ways[number].note for number in closure if ways[number].note), "")
+                out.update(dict.fromkeys(blocks, ("cycle of references", note)))
+            objects.clear()
+        return out

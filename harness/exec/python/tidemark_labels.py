@@ -6,8 +6,10 @@ import importlib
 import threading
 import weakref
 
+import tidemark_collector
 from tidemark_growth import Growth
 from tidemark_phases import Phases
+from tidemark_platform import when_imported
 from tidemark_tensors import plain_tensors
 from tidemark_trace import Trace
 
@@ -48,15 +50,6 @@ def setting(value):
     return str(value)
 
 
-def leave_alone(torch, code):
-    """torch.compile does not compile frames of this code, but those that it calls."""
-    frames = torch._C._dynamo.eval_frame
-    if hasattr(frames, "skip_code"):
-        frames.skip_code(code)
-    else:  # of newer versions
-        frames.set_code_exec_strategy(code, frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT))
-
-
 def tell_settings(torch, layer):
     for name, value in torch.cuda.memory._snapshot().get("allocator_settings", {}).items():
         if setting(value):
@@ -68,133 +61,172 @@ class Modules(dict):
 
     def __init__(self, layer):
         super().__init__()
+        self.own, self.alive = tidemark_collector.own, {}  # numbers of modules and weak references to them, by the ids of these
+        self.ended = self.own.of(self.remove)
         self.tell, self.forget = layer.tidemark_record_builtin(b"name_module"), layer.tidemark_record_builtin(b"forget_module")
 
     def add(self, module, path):
         known = self.get(id(module))
         if known is None:
-            weakref.finalize(module, self.remove, id(module)).atexit = False
+            reference = weakref.ref(module, self.ended)
+            entry = id(module), reference
+            self.alive[id(reference)] = entry
+            self.own.untrack(entry)  # the collector expects the reference among what it looks at
         elif not is_below(path, known):
             return
         self[id(module)] = path
-        self.tell(module, path)
+        self.tell(module, path or type(module).__name__.encode())  # "": what another one wraps
 
-    def remove(self, number):
+    def remove(self, reference):
+        number, _ = self.alive.pop(id(reference))
         del self[number]
         self.forget(number)
 
 
+class Shards:
+    """The shards of FSDP, also of a model that is never called. Its modules are changed in every process, with or without a record of history, when the program imports them:
+    Python's collector counts what an import makes."""
+    label = None  # of the process's Labels
+
+    def __init__(self, owner, function, of):
+        self.owner, self.function, self.of = owner, function, of
+
+    def follow(self, module):
+        if owner := getattr(module, self.owner, None):
+            setattr(owner, self.function, tidemark_collector.own.around(getattr(owner, self.function), after=self.tell))
+
+    def tell(self, shard, *_, **__):
+        if Shards.label and hasattr(shard, self.of):
+            Shards.label(getattr(shard, self.of))
+
+
+def follow_shards():
+    for name, *words in (("torch.distributed.fsdp._fully_shard._fsdp_param", "FSDPParam", "_init_sharded_param", "sharded_param"),
+                         ("torch.distributed._composable.fsdp._fsdp_param", "FSDPParam", "_init_sharded_param", "sharded_param"),
+                         ("torch.distributed.fsdp._flat_param", "FlatParamHandle", "shard", "flat_param")):
+        when_imported(name, Shards(*words).follow)
+
+
 class Labels:
     def __init__(self, torch, layer, libraries):
-        self.torch, self.layer = torch, layer
+        self.torch, self.layer, self.own = torch, layer, tidemark_collector.own
         self.trace = Trace(libraries, layer)
         self.modules = Modules(layer)
         self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules, libraries))
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.has_optimizer = False
+        self.optimizers = {}  # by their ids, weakly: those that have stepped, or got their state
         self.sharded = weakref.WeakSet()  # modules with a group of parameters of FSDP2
-        self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids, and how many have gradients
+        self.stepping = {}  # an optimizer's id, while it steps -> names of its parameters by their ids
         self.runs = threading.local()  # root: the outermost module of this thread, weakly; forward: it is a forward of its own
         self.in_vain = weakref.WeakKeyDictionary()  # a root -> how often it was searched for a module that was not in it
-        self.tell_labels, self.enter = layer.tidemark_record_builtin(b"labels"), layer.tidemark_record_builtin(b"enter")
+        self.tell_labels, self.tell_gradients, self.enter = map(layer.tidemark_record_builtin, (b"labels", b"gradient_labels", b"enter"))
         tensor = torch.empty(0)
         layer.tidemark_record_builtin(b"tensor_types")(tensor, getattr(tensor, "_cdata", 0), torch.Tensor, torch.nn.Parameter)
         self.follow_modules()
         self.follow_moves()
         self.follow_copies()
         self.follow_swaps()
+        Shards.label = self.own.of(lambda parameter: self.label(b"parameters", [b""], [parameter]))
+        self.follow_states()
+        self.follow_autocast()
         optimizer = importlib.import_module("torch.optim.optimizer")
         self.phases.follow(self.after_backward)
-        optimizer.register_optimizer_step_pre_hook(self.before_step)
-        optimizer.register_optimizer_step_post_hook(self.after_step)
+        optimizer.register_optimizer_step_pre_hook(self.own.of(self.before_step))
+        optimizer.register_optimizer_step_post_hook(self.own.of(self.after_step))
 
     def follow_modules(self):
         """A wrapper of Module.__call__, since a global hook takes all modules from PyTorch's short path. Nothing of it is left in what torch.compile
         makes: a compiled module is one module."""
-        call, compiling = self.torch.nn.Module.__call__, self.torch.compiler.is_compiling
+        call, compiling = self.torch.nn.Module.__call__, self.own.compiling
         entered, left = self.layer.tidemark_record_builtin(b"entered"), self.layer.tidemark_record_builtin(b"left")
+        begin, begin_unnamed, end = self.own.of(self.begin), self.own.of(self.begin_unnamed), self.own.of(self.end)
 
         @functools.wraps(call)
-        def followed(module, *arguments, **keywords):
+        def followed(module, *arguments, **keywords):  # this body runs where the builtin cannot stand in its place
             if compiling():
                 return call(module, *arguments, **keywords)
             if (inside := entered(module)) is not True:
-                self.begin(module, inside is None)
-                if inside is None:
-                    self.label_inputs(arguments, keywords)
+                (begin if inside is None else begin_unnamed)(module, *arguments, **keywords)
             try:
                 return call(module, *arguments, **keywords)
             finally:
                 if not left():
-                    self.end()
+                    end()
 
-        leave_alone(self.torch, followed.__code__)
+        self.own.leave_alone(followed.__code__)
+        self.own.stand_at_modules(followed, call, vars(self.torch.compiler), self.begin, self.begin_unnamed, self.end)
         self.torch.nn.Module.__call__ = followed
 
     def follow_moves(self):
         """What Module.to, cuda, half and the like allocate are parameters, buffers and gradients, also in a hook of a forward (offloading), or of a module
         that is never called."""
-        apply = self.torch.nn.Module._apply
-
-        @functools.wraps(apply)
-        def applied(module, *arguments, **keywords):
-            moved = apply(module, *arguments, **keywords)
+        def applied(module, *_, **__):
             self.label_own(module)
-            gradients = [None if one is None else one.grad for one in module._parameters.values()]
-            if any(one is not None for one in gradients):
-                self.label(b"gradients", [b""] * len(gradients), gradients)
-            return moved
+            parameters = [one for one in module._parameters.values() if one is not None]
+            self.label_gradients_of([b""] * len(parameters), parameters)
 
-        flatten = self.torch.nn.RNNBase.flatten_parameters
-
-        @functools.wraps(flatten)
-        def flattened(module):
-            flatten(module)  # into a block of its own
-            self.label_own(module)
-
-        for function in applied, flattened:
-            leave_alone(self.torch, function.__code__)
-        self.torch.nn.Module._apply, self.torch.nn.RNNBase.flatten_parameters = applied, flattened
+        module, recurrent = self.torch.nn.Module, self.torch.nn.RNNBase
+        module._apply = self.own.around(module._apply, after=applied)
+        recurrent.flatten_parameters = self.own.around(recurrent.flatten_parameters, after=self.label_own)  # into a block of its own
 
     def follow_copies(self):
         """What a module has that is copied (a moving average of the weights), loaded, or built on the GPU, also if it is never called."""
         module_type = self.torch.nn.Module
-        restore = module_type.__setstate__
-
-        @functools.wraps(restore)
-        def restored(module, state):
-            restore(module, state)
-            self.label_own(module)
 
         def follow(register, kind, of):
-            @functools.wraps(register)
             def registered(module, *arguments, **keywords):
-                register(module, *arguments, **keywords)
-                if id(module) not in self.modules:
-                    self.label(kind, [b""], [getattr(module, of)[arguments[0] if arguments else keywords["name"]]])
+                named = module.__dict__.get(of, {})
+                name = arguments[0] if arguments else keywords.get("name")
+                if id(module) not in self.modules and type(name) is str and name in named:
+                    self.label(kind, [b""], [named[name]])
 
-            return registered
+            return self.own.around(register, after=registered)
 
-        module_type.__setstate__ = restored
+        module_type.__setstate__ = self.own.around(module_type.__setstate__, after=lambda module, _state: self.label_own(module))
         module_type.register_parameter = follow(module_type.register_parameter, b"parameters", "_parameters")
         module_type.register_buffer = follow(module_type.register_buffer, b"buffers", "_buffers")
-        for function in restored, module_type.register_parameter, module_type.register_buffer:
-            leave_alone(self.torch, function.__code__)
 
     def follow_swaps(self):
         """PyTorch swaps no tensors to which there are weak references, as those of the names."""
-        swap = self.torch.utils.swap_tensors
+        names = []
 
-        @functools.wraps(swap)
-        def swapped(t1, t2):
-            names = [(one, self.names.pop(id(one), (None, b""))[1]) for one in (t1, t2)]
-            try:
-                return swap(t1, t2)
-            finally:
-                self.names.update({id(one): (weakref.ref(one), name) for one, name in names if name})
+        def before(*tensors):
+            names.append([(one, self.names.pop(id(one), (None, b""))[1]) for one in tensors])
 
-        leave_alone(self.torch, swapped.__code__)
-        self.torch.utils.swap_tensors = swapped
+        def after(*_):
+            for one, name in names.pop():
+                if name:
+                    self.keep_name(one, name)
+
+        self.torch.utils.swap_tensors = self.own.around(self.torch.utils.swap_tensors, before, after)
+
+    def follow_states(self):
+        """The state that an optimizer is given, before its next step."""
+        base = self.torch.optim.Optimizer
+        base.load_state_dict = self.own.around(base.load_state_dict, after=lambda optimizer, *_, **__: self.label_state(optimizer))
+
+    def follow_autocast(self):
+        """What autocast lets go of when its outermost context ends are the copies of weights that it has kept until then."""
+        freed = self.layer.tidemark_record_freed
+        self.torch.clear_autocast_cache = self.own.around(self.torch.clear_autocast_cache, lambda: freed(b"autocast copies"), lambda: freed(None))
+
+    def label_state(self, optimizer):
+        self.optimizers[id(optimizer)] = weakref.ref(optimizer)
+        self.label_state_of(optimizer, {id(parameter): self.name(parameter) for group in optimizer.param_groups for parameter in group["params"]})
+
+    def label_state_of(self, optimizer, name_of):
+        names, values = [], []
+        for parameter, state in optimizer.state.items():
+            if id(parameter) in name_of:
+                names += [b"" if len(optimizer.state) == 1 and self.is_of_all(state, parameter) else name_of[id(parameter)]] * len(state)
+                values += map(parts_of, state.values())
+        self.label(b"optimizer state", names, values)
+
+    def is_of_all(self, state, parameter):
+        """True of one state of all parameters, as that of LBFGS."""
+        with self.torch._C.DisableTorchFunctionSubclass():
+            return any(one.numel() > parameter.numel() for one in state.values() if issubclass(type(one), self.torch.Tensor))
 
     def label_own(self, module):
         """The parameters and buffers of this module alone."""
@@ -203,17 +235,23 @@ class Labels:
             tensors = dict(named.items())  # those of TorchScript are no dictionaries
             self.label(kind, [b"" if path is None else path + b"." * bool(path) + name.encode() for name in tensors], list(tensors.values()))
 
-    def begin(self, module, outermost):
-        """A module runs that is the outermost one of its thread, or that has no path."""
-        if outermost:
-            self.runs.root = weakref.ref(module)
-            if id(module) not in self.modules:
-                self.learn(module)
-            self.runs.forward = self.phases.backwards == 0  # else autograd computes activations again
-            if self.runs.forward:
-                self.phases.enter("forward")
-        else:
-            self.learn_again()
+    def begin(self, module, *arguments, **keywords):
+        """The outermost module of a thread runs."""
+        self.runs.root = weakref.ref(module)
+        if id(module) not in self.modules:
+            self.learn(module)
+        self.runs.forward = self.phases.backwards == 0  # else autograd computes activations again
+        if self.runs.forward:
+            self.phases.enter("forward")
+        self.run(module)
+        self.label_inputs(arguments, keywords)
+
+    def begin_unnamed(self, module, *_, **__):
+        """A module runs that has no path."""
+        self.learn_again()
+        self.run(module)
+
+    def run(self, module):
         self.enter(self.modules.get(id(module)) or type(module).__name__.encode())
 
     def label_inputs(self, arguments, keywords):
@@ -252,9 +290,16 @@ class Labels:
 
     def label(self, kind, names, tensors):
         """Tensors, or None, of a kind, with their names."""
+        self.each(self.tell_labels, kind, names, tensors, lambda one: one)
+
+    def label_gradients_of(self, names, parameters):
+        self.each(self.tell_gradients, b"gradients", names, parameters, lambda one: one.grad)
+
+    def each(self, tell, kind, names, tensors, choose):
         at = 0
-        while (at := self.tell_labels(kind, names, tensors, at)) < len(tensors):
-            for address in self.addresses(tensors[at]):
+        while (at := tell(kind, names, tensors, at)) < len(tensors):
+            one = choose(tensors[at])
+            for address in () if one is None else self.addresses(one):
                 self.layer.tidemark_record_label(address, kind, names[at])
             at += 1
 
@@ -272,8 +317,13 @@ class Labels:
         named, name = self.names.get(id(parameter), (None, b""))
         if named is None or named() is not parameter or path and (name.endswith(b"]") or is_below(path, name)):
             name = path or f"{type(parameter).__name__}{list(parameter.shape)}".encode()
-            self.names[id(parameter)] = weakref.ref(parameter), name
+            self.keep_name(parameter, name)
         return name
+
+    def keep_name(self, parameter, name):
+        named = weakref.ref(parameter), name
+        self.names[id(parameter)] = named
+        self.own.untrack(named[0], named)
 
     def after_backward(self):
         """Gradients that are not autograd's own work (FSDP's, of a reduction), of a program whose optimizer is not PyTorch's."""
@@ -296,25 +346,26 @@ class Labels:
     def label_gradients(self):
         """Those of all parameters that have a name; also at the end of the program, which may have made them itself since the last step."""
         parameters = [parameter for named, _ in list(self.names.values()) if (parameter := named()) is not None and parameter.is_leaf]
-        self.label(b"gradients", [self.name(parameter) for parameter in parameters], [parameter.grad for parameter in parameters])
+        self.label_gradients_of([self.name(parameter) for parameter in parameters], parameters)
+
+    def label_at_end(self):
+        """At the end, or where memory runs out: gradients and states that the program has made itself, or moved, since the last step."""
+        self.label_gradients()
+        for optimizer in [one() for one in list(self.optimizers.values())]:
+            if optimizer is not None:
+                self.label_state(optimizer)
 
     def before_step(self, optimizer, _arguments, _keywords):
         self.has_optimizer = True
+        self.optimizers[id(optimizer)] = weakref.ref(optimizer)
         self.phases.enter("optimizer")
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         names = [self.name(parameter) for parameter in parameters]
-        gradients = [parameter.grad for parameter in parameters]
-        self.stepping[id(optimizer)] = dict(zip(map(id, parameters), names)), sum(gradient is not None for gradient in gradients)
+        self.stepping[id(optimizer)] = dict(zip(map(id, parameters), names))
         self.label(b"parameters", names, parameters)
-        self.label(b"gradients", names, gradients)
+        self.label_gradients_of(names, parameters)
+        self.phases.growth.before_step()
 
     def after_step(self, optimizer, _arguments, _keywords):
-        names, values = [], []
-        name_of, stepped = self.stepping.pop(id(optimizer), ({}, 0))
-        of_all = len(optimizer.state) == 1 < stepped  # one state of all parameters, as that of LBFGS
-        for parameter, state in optimizer.state.items():
-            if id(parameter) in name_of:
-                names += [b"" if of_all else name_of[id(parameter)]] * len(state)
-                values += map(parts_of, state.values())
-        self.label(b"optimizer state", names, values)
+        self.label_state_of(optimizer, self.stepping.pop(id(optimizer), {}))
         self.phases.leave("optimizer")

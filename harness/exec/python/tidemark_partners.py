@@ -1,6 +1,7 @@
-"""Objects between the ranks of one `tidemark exec --as-rank R,R,...`: each rank is a process, and each object that one sends to another
+"""Objects and small values between the ranks of one `tidemark exec --as-rank R,R,...`: each rank is a process, and each object that one sends to another
 is a file, for which the receiver waits. The folder also tells the command which ranks wait and which have what they waited for, and the
 ranks which have ended. The command gives a core back to a rank by removing its file `ready`."""
+import contextlib
 import os
 import threading
 import time
@@ -23,6 +24,15 @@ class Partners:
         self.present = settings()["present"]
         self.patience = float(os.environ.get("TIDEMARK_TIMEOUT") or 300)
         self.counts = {}
+        self.inside = 0  # calls of PyTorch's that send an object, whose content is a file already
+
+    @contextlib.contextmanager
+    def within(self):
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
 
     def refuse(self, source):
         raise refusal(f"tidemark exec: rank {self.rank} wants an object of rank {source}, which is absent under --as-rank. Tell the "

@@ -1,42 +1,41 @@
 """Phases of a program, for the record of its memory: forward (an outermost module runs), backward (autograd runs), optimizer, and the program's
 own ranges of record_function and NVTX."""
+import functools
 import os
-import sys
 import threading
+
+import tidemark_collector
 
 
 def follow_ranges(torch, begin, end):
-    """`begin(name, caller)` is called before each range of record_function (`caller`: the frame) and NVTX (None), `end(what it returned)` after it."""
+    """`begin(name, caller)` is called before each range of record_function (`caller`: the file that has it) and NVTX (""), `end(what it returned)` after it."""
+    around = tidemark_collector.own.around
     function, nvtx, pushed = torch.autograd.profiler.record_function, torch.cuda.nvtx, threading.local()
     own = f"tidemark_range_{id(begin)}"  # a range has several followers
-    enter, leave, push, pop = function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop
 
-    def entered(self):
-        setattr(self, own, begin(str(self.name), sys._getframe(1)))
-        return enter(self)
+    def enters(self):
+        setattr(self, own, begin(str(self.name), next((file for _, file, _ in tidemark_collector.own.stack()), "")))
 
-    def left(self, *error):
+    def leaves(self, *_):
         if hasattr(self, own):
             end(getattr(self, own))
-        return leave(self, *error)
 
-    def range_push(message):
-        pushed.ranges = [*getattr(pushed, "ranges", []), begin(str(message), None)]
-        return push(message)
+    def pushes(message):
+        pushed.ranges = [*getattr(pushed, "ranges", []), begin(str(message), "")]
 
-    def range_pop():
+    def pops():
         if getattr(pushed, "ranges", []):
             end(pushed.ranges.pop())
-        return pop()
 
-    function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop = entered, left, range_push, range_pop
+    function.__enter__, function.__exit__ = around(function.__enter__, enters), around(function.__exit__, leaves)
+    nvtx.range_push, nvtx.range_pop = around(nvtx.range_push, pushes), around(nvtx.range_pop, pops)
 
 
 class Phases:
     def __init__(self, torch, layer, trace, growth):
         self.torch, self.trace, self.growth = torch, trace, growth
         self.tell, self.tell_end = layer.tidemark_record_builtin(b"phase"), layer.tidemark_record_builtin(b"phase_end")
-        self.backwards = 0
+        self.backwards, self.makes_graph = 0, False
         self.after_backward = None
         self.place = os.path.dirname(torch.__file__) + os.sep
 
@@ -52,13 +51,15 @@ class Phases:
     def follow(self, after_backward):
         """Begins to notice backwards and the program's ranges."""
         self.after_backward = after_backward
-        for name in ("backward", "grad"):
-            setattr(self.torch.autograd, name, self.as_backward(getattr(self.torch.autograd, name)))
+        self.follow_backwards()
         follow_ranges(self.torch, self.begin, self.end)
+        memory, around = self.torch.cuda.memory, tidemark_collector.own.around
+        emptied = around(memory.empty_cache, lambda: self.enter("empty_cache"), lambda: self.leave("empty_cache"))
+        self.torch.cuda.empty_cache = memory.empty_cache = emptied  # a program without phases may do so once a step
 
     def begin(self, name, caller):
         """A range; PyTorch's own are none."""
-        if caller and caller.f_code.co_filename.startswith(self.place):
+        if caller.startswith(self.place):
             return None
         self.enter(name)
         return name
@@ -67,21 +68,27 @@ class Phases:
         if name is not None:
             self.leave(name)
 
-    def as_backward(self, run):
+    def follow_backwards(self):
         modes, fake = self.torch._C._get_dispatch_mode, self.torch._C._TorchDispatchModeKey.FAKE
+        real = threading.local()  # bits, a bit for each backward of this thread: whether torch.compile does not look at what it compiles
 
-        def backward(*arguments, **keywords):
-            if modes(fake) is not None:  # torch.compile looks at what it compiles
-                return run(*arguments, **keywords)
-            self.backwards += 1
-            if self.backwards == 1:
+        def before(place, *arguments, **keywords):
+            is_real = modes(fake) is None
+            real.bits = getattr(real, "bits", 0) << 1 | is_real
+            self.makes_graph = self.makes_graph or is_real and keywords.get("create_graph", arguments[place] if len(arguments) > place else False) is True
+            self.backwards += is_real
+            if is_real and self.backwards == 1:
                 self.enter("backward")
-            try:
-                return run(*arguments, **keywords)
-            finally:
-                self.backwards -= 1
-                if self.backwards == 0:
-                    self.after_backward()
-                    self.leave("backward")
 
-        return backward
+        def after(*_, **__):
+            is_real, real.bits = real.bits & 1, real.bits >> 1
+            self.backwards -= is_real
+            if is_real and self.backwards == 0:
+                self.after_backward()
+                self.leave("backward")
+                if self.makes_graph:
+                    self.makes_graph = False
+                    self.growth.tell_graphs()
+
+        for name, place in ("backward", 3), ("grad", 4):  # of the argument create_graph
+            setattr(self.torch.autograd, name, tidemark_collector.own.around(getattr(self.torch.autograd, name), functools.partial(before, place), after))

@@ -36,6 +36,18 @@ def is_refusal(error):
     return bool(ctypes.CDLL(None).tidemark_device_is_refusal(str(error).encode(errors="replace")))
 
 
+def when_imported(name, change):
+    """`change(module)` for this module, which torch may have imported already and the program may never import."""
+    if name in sys.modules:
+        return change(sys.modules[name])
+
+    def execute(module, run):
+        run(module)
+        change(module)
+
+    sys.meta_path.insert(0, sys.modules["tidemark_exec"].Finder(name, execute))
+
+
 def stop(text):
     print("error: exec: " + text, file=sys.stderr, flush=True)
     with contextlib.suppress(KeyError, OSError), open(settings()["cause"], "x", encoding="utf-8") as cause:  # ../cause.h

@@ -1,10 +1,13 @@
 """The record of a Python process under `tidemark exec`: its memory, and what else the platform knows of it."""
 import atexit
+import contextlib
 import functools
+import gc
 import os
 import sys
 import threading
 
+import tidemark_collector
 import tidemark_launcher
 from tidemark_platform import stop
 from tidemark_settings import settings
@@ -14,17 +17,16 @@ class Program:
     """The program's own code: what is neither PyTorch's nor tidemark's."""
 
     def __init__(self, torch):
-        self.others = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+        self.others = os.path.dirname(torch.__file__) + os.sep
 
-    def frame(self, depth):
-        """Its innermost frame on this thread, seen from `depth` calls above; or None."""
-        frame, inner = sys._getframe(depth + 1), None
-        while frame:
-            if not frame.f_code.co_filename.startswith(self.others):
-                if frame.f_code.co_name not in ("__torch_function__", "__torch_dispatch__"):  # hooks before every operator
-                    return frame
-                inner = inner or frame
-            frame = frame.f_back
+    def place(self):
+        """Function, file and line of its innermost frame on this thread; or None. No frame becomes an object of Python's, where the recorder knows its frames."""
+        inner = None
+        for place in tidemark_collector.own.stack():
+            if not place[1].startswith(self.others):
+                if place[0] not in ("__torch_function__", "__torch_dispatch__"):  # hooks before every operator
+                    return place
+                inner = inner or place
         return inner
 
 
@@ -36,19 +38,18 @@ class Places:
 
         self.program, self.layer, self.numbers = program, layer, {}
         self.lock = threading.Lock()
-        self.listener = ctypes.CFUNCTYPE(ctypes.c_int)(self.number)
+        self.listener = ctypes.CFUNCTYPE(ctypes.c_int)(tidemark_collector.own.of(self.number))
         layer.tidemark_layer_on_place(self.listener)
         atexit.register(layer.tidemark_layer_on_place, None)
 
     def number(self):
-        frame = self.program.frame(1)
-        if not frame:
+        place = self.program.place()
+        if place is None:
             return -1
-        place = (frame.f_code, frame.f_lineno)
         with self.lock:
             if place not in self.numbers:
                 self.numbers[place] = len(self.numbers)
-                name = f"{frame.f_code.co_name} {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+                name = f"{place[0]} {os.path.basename(place[1])}:{place[2]}"
                 self.layer.tidemark_layer_place_name(self.numbers[place], name.encode())
             return self.numbers[place]
 
@@ -61,13 +62,13 @@ class Answers:
 
         self.program, self.layer = program, layer
         layer.tidemark_record_answer.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)
-        self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(self.add)
+        self.listener = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)(tidemark_collector.own.of(self.add))
         layer.tidemark_layer_on_event(self.listener)
         atexit.register(layer.tidemark_layer_on_event, None)
 
     def add(self, operation, answer, decides):
-        frame = self.program.frame(1)
-        line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+        place = self.program.place()
+        line = f"{place[1]}:{place[2]}" if place else ""
         self.layer.tidemark_record_answer(operation, answer, decides, os.fsencode(line))
 
 
@@ -89,7 +90,8 @@ class Record:
         self.torch, self.libraries = torch, ctypes.CDLL(None)
         self.layer = ctypes.PyDLL(None, handle=layer._handle)  # its calls are short: Python's lock is kept
         for name, types in (("label", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)),
-                            ("setting", (ctypes.c_char_p, ctypes.c_char_p)), ("begin", (ctypes.c_char_p, ctypes.c_int))):
+                            ("in_graph", (ctypes.c_void_p,)), ("is_labelled", (ctypes.c_void_p,)),
+                            ("setting", (ctypes.c_char_p, ctypes.c_char_p)), ("freed", (ctypes.c_char_p,)), ("begin", (ctypes.c_char_p, ctypes.c_int))):
             getattr(self.layer, "tidemark_record_" + name).argtypes = types
         self.layer.tidemark_record_allocated.restype = ctypes.c_int64
         self.layer.tidemark_record_error.restype = ctypes.c_char_p
@@ -99,11 +101,11 @@ class Record:
         self.lock = threading.Lock()
         self.labels = None
         self.follows = False
+        self.tell_python()
         if self.history:
-            self.tell_python()
             sys.modules["tidemark_frames"].follow_threads(self.layer)
             self.labels = sys.modules["tidemark_labels"].Labels(torch, self.layer, self.libraries)
-        torch.cuda._lazy_call(self.follow)
+        torch.cuda._lazy_call(tidemark_collector.own.of(self.follow))
         for name in ("_exit", "execv", "execve"):
             self.write_before(name)
         self.learn_rank()
@@ -114,7 +116,8 @@ class Record:
         try:
             sys.modules["tidemark_frames"].tell(self.layer)
         except LookupError as error:
-            print(f"tidemark: --report: allocations have no Python lines: {error}", file=sys.stderr, flush=True)
+            if self.history:
+                print(f"tidemark: --report: allocations have no Python lines: {error}", file=sys.stderr, flush=True)
 
     def follow(self):
         """CUDA has started: the record begins."""
@@ -127,8 +130,15 @@ class Record:
             self.layer.tidemark_record_rank(rank)
         if self.follows and self.history:
             sys.modules["tidemark_labels"].tell_settings(self.torch, self.layer)
+            self.torch._C._cuda_attach_out_of_memory_observer(tidemark_collector.own.of(self.full))
         elif self.history:
             stop("--report needs PyTorch's own allocator: " + self.layer.tidemark_record_error().decode(errors="replace"))
+
+    def full(self, *_):
+        """The allocator is about to raise an out-of-memory error."""
+        if self.follows and os.getpid() == self.pid:
+            with contextlib.suppress(Exception):  # the program gets its own error
+                self.labels.label_at_end()
 
     def known_rank(self):
         return self.rank if self.rank is not None else tidemark_launcher.rank()
@@ -154,15 +164,13 @@ class Record:
     def learn_rank(self):
         """The rank is that of the process group, which may be gone at the end."""
         c10d = self.torch.distributed.distributed_c10d
-        update = c10d._update_default_pg
 
-        def updated(group):
+        def before(group):
             if group is not None:
                 self.rank = group.rank()
                 self.layer.tidemark_record_rank(self.rank)
-            return update(group)
 
-        c10d._update_default_pg = updated
+        c10d._update_default_pg = tidemark_collector.own.around(c10d._update_default_pg, before)
 
     def forked(self):
         """The child of a fork writes for itself if it comes to use CUDA; multiprocessing ends it by os._exit."""
@@ -173,7 +181,10 @@ class Record:
 
     def end(self):
         if self.labels and self.follows and os.getpid() == self.pid:
-            self.labels.label_gradients()
+            self.labels.label_at_end()
+            if gc.isenabled():
+                self.layer.tidemark_record_program_ends()
+                gc.collect()  # as Python does next; what cycles of references held until the end
         self.write()
         self.libraries.tidemark_device_program_ends()
 

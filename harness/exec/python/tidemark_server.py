@@ -31,8 +31,8 @@ import tidemark_settings
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 LONGEST = 15  # seconds between asking processes to end and killing them
 
-# Variables that differ between runs and are read after the import of torch, or by the command alone (the last two).
-OF_A_RUN = {"TIDEMARK_MODE", "TIDEMARK_SCHEDULE", "TIDEMARK_SIZES", "TIDEMARK_DEVICES", "TIDEMARK_TIMEOUT", "TIDEMARK_EXEC", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_RESERVE", "TIDEMARK_KNOWN_LIMIT", "TIDEMARK_GPU", tidemark_settings.VARIABLE, "TIDEMARK_NCCL_ALONE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL", "TEST_COST_FILE", "GITHUB_ACTIONS", "GITLAB_CI"}
+# Variables that differ between runs and are read after the import of torch, or by the command or pytest alone (the last four).
+OF_A_RUN = {"TIDEMARK_MODE", "TIDEMARK_SCHEDULE", "TIDEMARK_SIZES", "TIDEMARK_DEVICES", "TIDEMARK_TIMEOUT", "TIDEMARK_EXEC", "TIDEMARK_USERS", "TIDEMARK_CAPACITY", "TIDEMARK_RACES", "TIDEMARK_RESERVE", "TIDEMARK_KNOWN_LIMIT", "TIDEMARK_GPU", tidemark_settings.VARIABLE, "TIDEMARK_NCCL_ALONE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "_", "PWD", "SHLVL", "TEST_COST_FILE", "GITHUB_ACTIONS", "GITLAB_CI", "PYTEST_CURRENT_TEST", "PYTEST_VERSION"}
 
 
 class Copy(BaseException):

@@ -8,13 +8,13 @@ number of steps, says that they repeat. A program of several ranks ends when all
     PID.logits       elements of the largest input of cross_entropy        (likewise)
     PID.states       elements of the optimizers' states of 32 bits; of those with less than 4,096 none, as in 8-bit optimizers
     PID.shards       ranks over which FSDP shards"""
-import functools
 import gc
 import importlib
 import os
 import sys
 import weakref
 
+import tidemark_collector
 import tidemark_files
 import tidemark_platform
 from tidemark_settings import settings
@@ -52,32 +52,25 @@ class Steady:
         self.indices, self.tokens, self.logits = {}, 0, 0  # of each embedding in this step; the most of a step; of all calls
         self.count_tokens()
         self.measure_logits()
-        importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self.after_step)
+        importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(tidemark_collector.own.of(self.after_step))
 
     def count_tokens(self):
-        embedding, compiling = self.torch.nn.Embedding, self.torch.compiler.is_compiling
-        forward, task = embedding.forward, self.torch._C._current_graph_task_id
+        embedding, task = self.torch.nn.Embedding, self.torch._C._current_graph_task_id
 
-        @functools.wraps(forward)
-        def counted(this, *words, **more):
-            if not compiling() and task() == -1 and words:  # not while it is recomputed in a backward
-                self.indices[id(this)] = self.indices.get(id(this), 0) + words[0].numel()
-            return forward(this, *words, **more)
+        def counted(module, *words, **_):
+            if task() == -1 and words:  # not while it is recomputed in a backward
+                self.indices[id(module)] = self.indices.get(id(module), 0) + words[0].numel()
 
-        embedding.forward = counted
+        embedding.forward = tidemark_collector.own.around(embedding.forward, counted)
 
     def measure_logits(self):
-        functional, compiling = self.torch.nn.functional, self.torch.compiler.is_compiling
-        cross_entropy = functional.cross_entropy
-
-        @functools.wraps(cross_entropy)
-        def measured(*words, **more):
-            if not compiling() and words and words[0].numel() > self.logits:
+        def measured(*words, **_):
+            if words and words[0].numel() > self.logits:
                 self.logits = words[0].numel()
                 self.write("logits", self.logits)
-            return cross_entropy(*words, **more)
 
-        functional.cross_entropy = measured
+        functional = self.torch.nn.functional
+        functional.cross_entropy = tidemark_collector.own.around(functional.cross_entropy, measured)
 
     def figures(self):
         """The highest figures of each GPU until now, and what is allocated."""

@@ -40,7 +40,8 @@ def release(version):
 def problem(version, cuda):
     """The reason why a torch cannot be used, or None."""
     own, tried = built(), tidemark_releases.span(tidemark_releases.outcomes())
-    wanted = f"install torch {tried}, a wheel of CUDA {' or '.join(MAJORS)} ({own['torch'].split('+')[0]} of CUDA {own['cuda']} needs no preparation)"
+    plain = own["torch"].split("+")[0]
+    wanted = f"install torch {plain} (python3 -m pip install torch=={plain}), which needs no preparation; it may be {tried}, a wheel of CUDA {' or '.join(MAJORS)}"
     if not version:
         return "has no torch: " + wanted
     if not cuda:

@@ -1,5 +1,5 @@
 """exec_server.py start|stop FOLDER: a process under `tidemark exec` that has imported torch once, for all tests of a run of ctest: the program of a test is then a copy of it
-(../python/tidemark_server.py), where it may be one. It ends with `stop`, or with the ctest that has started it."""
+(../python/tidemark_server.py), where it may be one. SERVED_PATH is the PYTHONPATH of these programs. It ends with `stop`, or with the ctest that has started it."""
 import json
 import os
 import resource
@@ -15,7 +15,24 @@ LONGEST = 300  # seconds for Python and the import of torch
 
 def of_all(environment):
     """Without what pytest and pyenv have added for one test."""
-    return {name: value for name, value in environment.items() if not name.startswith(("PYTEST_", "PYENV_")) and name not in ("EXEC_SERVER", "OLDPWD")}
+    return {name: value for name, value in environment.items() if not name.startswith(("PYTEST_", "PYENV_")) and name not in ("EXEC_SERVER", "OLDPWD", "SERVED_PATH")}
+
+
+def served(environment):
+    """For a process whose programs are copies of the server in the folder EXEC_SERVER, if there is one."""
+    server = environment.get("EXEC_SERVER")
+    return of_all(environment) | ({"TIDEMARK_EXEC_SETTINGS": json.dumps({"server": server + "/server"})} if server else {})
+
+
+def serve_here(monkeypatch):
+    """The same for this process's own environment, in a test of pytest."""
+    given = served(os.environ)
+    for name in os.environ.keys() - given.keys() - {"PYTEST_CURRENT_TEST"}:  # pytest removes that one itself
+        monkeypatch.delenv(name)
+    for name in ("COLUMNS", "LINES"):  # readline has set them beside os.environ
+        os.unsetenv(name)
+    if settings := given.get("TIDEMARK_EXEC_SETTINGS"):
+        monkeypatch.setenv("TIDEMARK_EXEC_SETTINGS", settings)
 
 
 def lives(pid):
@@ -37,7 +54,7 @@ def serve(folder, tidemark, python, environment):
 
 def watch(folder, starter):
     """Runs the server in this process's own session."""
-    environment = {**of_all(os.environ), "PYTHONPATH": str(Path(os.environ["TIDEMARK_DEPS"]) / "python")}
+    environment = {**of_all(os.environ), "PYTHONPATH": os.environ["SERVED_PATH"]}
     server = serve(folder, os.environ["TIDEMARK_BIN"], sys.executable, environment)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:

@@ -1,6 +1,5 @@
 """Runs of `tidemark exec`, or of another command, with their output and exit code, for the tests. The variables TIDEMARK_BIN and TIDEMARK_DEPS name the
 executable, and the folder with torch in python/."""
-import json
 import os
 import socket
 import subprocess
@@ -15,7 +14,7 @@ HERE = Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parents[1] / "testing"), str(HERE.parents[2] / "reports")]
 import exec_server  # noqa: E402
 import valid  # noqa: E402
-from part import drawn  # noqa: E402, F401
+from part import drawn, seed  # noqa: E402, F401
 
 ROOT = HERE.parents[2]
 TIDEMARK = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tidemark"))
@@ -31,7 +30,7 @@ class Said:
         self.words = [command, *map(str, words)]
         full = {**os.environ, "PYTHONPATH": str(path), **environment}
         if command == "exec" and SERVER and "TIDEMARK_EXEC_SETTINGS" not in full:
-            full = exec_server.of_all(full) | {"TIDEMARK_EXEC_SETTINGS": json.dumps({"server": SERVER + "/server"})}
+            full = exec_server.served(full)
         done = subprocess.run([TIDEMARK, *self.words], capture_output=True, text=True, cwd=folder, env=full, check=False, timeout=most)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
         self.seconds = time.monotonic() - begun

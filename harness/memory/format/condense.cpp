@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "harness/memory/format/entry.h"
@@ -68,6 +69,13 @@ class Choice {
       case Tag::label:
       case Tag::gather:
         return belongs(entry.addresses.front());
+      case Tag::pool:
+        if (const auto segment = segments_[entry.device].find(entry.addresses.front());
+            segment != segments_[entry.device].end())
+          of_.back() = segment->second.made;
+        return;
+      case Tag::use:
+        return use(entry);
       case Tag::phase:
         open_[entry.name].push_back(number_);
         return;
@@ -105,8 +113,18 @@ class Choice {
     }
   }
 
+  // Of the reads of a block the last one says all that is asked of steps before.
+  void use(const Entry& entry) {
+    if (entry.number == static_cast<std::uint64_t>(BlockUse::followed)) return;
+    belongs(entry.addresses.front());
+    if (entry.number != static_cast<std::uint64_t>(BlockUse::read)) return;
+    const auto [last, fresh] = reads_.try_emplace(entry.addresses.front(), number_);
+    if (!fresh) drop(std::exchange(last->second, number_));
+  }
+
   void event(const Entry& entry) {
     const std::int64_t address = entry.addresses.front();
+    reads_.erase(address);
     switch (static_cast<AllocatorAction>(entry.action)) {
       case AllocatorAction::alloc:
         blocks_[entry.device][address] = {number_, kNone, entry.size};
@@ -156,6 +174,7 @@ class Choice {
   std::vector<std::uint64_t> events_;  // of each step
   std::map<std::uint64_t, Places> blocks_, segments_;         // by device
   std::map<std::uint64_t, std::uint32_t> last_;               // allocation of each device
+  std::map<std::int64_t, std::uint32_t> reads_;               // the last one, by address
   std::map<std::uint64_t, std::vector<std::uint32_t>> open_;  // phases, by name
 };
 

@@ -30,7 +30,11 @@ struct Entry {
   std::uint64_t stack = 0, module = 0, node = 0;     // of a node the one that ran then
   std::uint64_t action = 0, device = 0, stream = 0;  // of an event
   std::uint64_t size = 0, left = 0;                  // bytes; of oom: what the device had
-  std::uint64_t number = 0, count = 0;               // of a step; of repeats period and count
+  std::uint64_t number = 0, count = 0;  // of a step, of a use; of repeats period and count
+  std::array<std::uint64_t, 2> pool{};  // of a segment, and of a refused request
+  bool pool_known = false;              // of a refused request
+  std::uint64_t limit = 0;              // of it; what was asked is `size`
+  std::array<std::int64_t, 4> held{};   // allocated, active, reserved, outside
   SkippedCount skipped;
 };
 
@@ -90,12 +94,35 @@ class EntryReader {
         e.name = in_.number(), e.file = in_.number();
         e.tail = in_.since(begin);
         return;
+      case Tag::use:
+        e.head = in_.since(begin);
+        address();
+        begin = in_.place();
+        e.number = in_.number();
+        if (e.number >= words(BlockUse()).size()) throw CutOff("is not a use");
+        e.tail = in_.since(begin);
+        return;
       case Tag::gather:
         e.head = in_.since(begin);
         address(), address();
         begin = in_.place();
         e.size = in_.number();
         e.tail = in_.since(begin);
+        return;
+      case Tag::pool:
+        e.device = in_.number();
+        e.head = in_.since(begin);
+        address();
+        begin = in_.place();
+        e.pool = {in_.number(), in_.number()};
+        e.tail = in_.since(begin);
+        return;
+      case Tag::refused:
+        e.device = in_.number(), e.size = in_.number(), e.limit = in_.number();
+        for (std::int64_t& one : e.held) one = in_.signed_number();
+        e.pool_known = in_.number() != 0;
+        e.pool = {in_.number(), in_.number()};
+        e.head = in_.since(begin);
         return;
       case Tag::phase:
       case Tag::phase_end:

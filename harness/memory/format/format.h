@@ -7,6 +7,7 @@
 // the order of their entries, from 1; 0 is the empty one.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -38,14 +39,33 @@ enum class Tag : std::uint8_t {
             // bytes from here on is what is left of them
   stream,   // handle, name (text)
   source,   // file (text), line, its source (text); of a record in a report's folder
+  pool,     // device, s address (as of an event), the two numbers of a private pool: the segment
+            // there is one of its
+  refused,  // device, of its last event, oom: bytes that the allocator asked of the device, and
+            // that the process may have (0: no limit of its own); allocated, active, reserved,
+            // outside (as Figures); whether the pool of the request is known, and its two numbers
+  use,      // s address (as of an event), a number of BlockUse
 };
+
+/// What a record says of the use of the block at an address.
+enum class BlockUse : std::uint8_t {
+  followed,   // no block: from here on the record has the uses of all
+  read,       // an operator reads it, or may; the first time since the record's boundary before
+  collected,  // Python's collector frees it: only cycles of references held it
+  in_graph,   // a graph of autograd that the program holds has saved it
+};
+
+/// The words of snapshots.
+constexpr auto words(BlockUse) {
+  return std::array{"followed", "read", "freed by Python's collector", "saved in a graph"};
+}
 
 /// Steps, and how many events of theirs are not kept.
 struct SkippedCount {
   std::uint64_t first = 0, last = 0, steps = 0, events = 0;
 };
 
-constexpr std::uint64_t kMagic = 0x3564726f6365726dULL;  // "mrecord5"
+constexpr std::uint64_t kMagic = 0x3664726f6365726dULL;  // "mrecord6"
 constexpr std::uint64_t kDevices = 64;                   // of one process; more cannot be had
 constexpr std::size_t kFrames = 1000;   // of a stack, the innermost: what a snapshot has of it
 constexpr std::int64_t kUntilFull = 2;  // events until the file system had no room for more
@@ -59,13 +79,18 @@ constexpr const char* kOutsideModules = "outside modules";
 /// 512 bytes.
 constexpr std::int64_t rounded(std::int64_t bytes) { return (bytes + 511) / 512 * 512; }
 
-/// Bytes of PyTorch's caching allocator on one device.
+/// Bytes of PyTorch's caching allocator on one device, and of what programs have beside it there.
 struct Figures {
   std::int64_t allocated, active, reserved, requested;  // now, before `unsettled`
   std::int64_t allocated_peak, active_peak, reserved_peak, requested_peak;  // over the process
   std::int64_t retries, ooms;
   std::int64_t unsettled;  // requested by the last allocation, which is not in the figures yet
-  std::int64_t used;       // 1: the device has had an event
+  std::int64_t used;       // 1: the device has had an event, or memory outside the allocator
+  std::int64_t outside, outside_peak;  // that programs have of the device outside the allocator
+  std::int64_t taken_peak;             // the highest of reserved and outside together
+  std::int64_t refused, refused_left;  // the last request outside the allocator for which there was
+                                       // no room, and what was left; 0: there was none
+  std::int64_t limit;  // that the process may have (memory fraction); 0: no limit of its own
 };
 
 /// All that changes from entry to entry.

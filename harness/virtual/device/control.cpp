@@ -104,7 +104,7 @@ void tidemark_device_reset_clock(void) {
   e.now = e.watched = 0;
   ++e.epoch;
   e.launches = e.synchronisations = e.unready_polls = e.draws = 0;
-  for (Stream& s : e.streams) s.tail = 0;
+  for (Stream& s : e.streams) s.tail = 0, s.launched = 0, s.queue.clear();
   reset_event_times();
   reset_kernel_counts();
   e.trace.clear();

@@ -30,6 +30,23 @@ int tidemark_device_set_capacity(uint64_t bytes);
 int tidemark_device_set_reserve(uint64_t bytes);
 /// A communicator of NCCL is made on a device: the first one takes the profile's NCCL bytes.
 void tidemark_device_nccl_used(int device);
+/// Bytes of a device, as cudaMemGetInfo says; 0: there is no such device.
+uint64_t tidemark_device_memory_total(int device);
+/// How often programs have taken memory of any device, given it back, or asked for more than there
+/// was. Takes no lock.
+uint64_t tidemark_device_memory_changes(void);
+/// A request for device memory that was refused: the bytes, and what the device had left. 0, 0:
+/// none was.
+struct tidemark_refused {
+  uint64_t wanted, left;
+};
+/// Calls `change` with each change of the memory that programs have of a device since this was last
+/// called, in bytes, in order: what was taken, and (< 0) given back, with its address (0: memory
+/// that is mapped elsewhere). `refused`: the last request since then that the device had no room
+/// for.
+void tidemark_device_read_memory(int device,
+                                 void (*change)(void* data, int64_t bytes, uint64_t address),
+                                 void* data, struct tidemark_refused* refused);
 /// The current device's next allocation begins so many bytes above its lowest address. The first
 /// call replaces the rule of TIDEMARK_PLACEMENT; without another one, an allocation then takes the
 /// highest range. Returns the address, or 0: memory was allocated before the first call, or no

@@ -176,6 +176,7 @@ cudaError_t copy(void* to, const void* from, const Rectangle& shape, cudaMemcpyK
   const bool from_host = source.place != Place::device && !on_host;
   const bool pageable = target.place == Place::pageable || source.place == Place::pageable;
   if (from_host) note_upload(to);
+  if (source.place == Place::device) note_read(from);
   const std::int64_t* const known = answer_to_reads(bytes);
   if (to_host && take_refusal()) return cudaErrorNotSupported;  // its results would be read
   const bool follows = follows_known();

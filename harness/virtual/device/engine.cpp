@@ -87,6 +87,12 @@ Engine::Engine() {
         number("TIDEMARK_KNOWN_LIMIT", kKnownLimit, 0, kMostBytes, "expected bytes, or 0");
     unknown_accepted =
         choice("TIDEMARK_UNKNOWN", kUnknownWords, "refuse", kUnknownExpected) == "nan";
+    if (const char* text = environment("CUDA_SCALE_LAUNCH_QUEUES"))
+      for (const auto& [word, size] : {std::pair{"0.25x", kLaunchQueue / 4},
+                                       {"0.5x", kLaunchQueue / 2},
+                                       {"2x", kLaunchQueue * 2},
+                                       {"4x", kLaunchQueue * 4}})
+        if (std::string_view(text) == word) launch_queue = size;  // CUDA ignores all others
     const char* placement = environment("TIDEMARK_PLACEMENT");
     devices = visible_devices();
     for (int d = 0; d < devices; ++d) {
@@ -194,7 +200,26 @@ void Engine::apply_default_stream_rules(Stream& s) {
   }
 }
 
+void Engine::await_queue(const Stream& s) {
+  if (s.launched >= launch_queue) now = std::max(now, s.queue[s.launched % launch_queue]);
+}
+
+void Engine::launched(Stream& s) {
+  if (s.queue.size() < launch_queue)
+    s.queue.push_back(s.tail);
+  else
+    s.queue[s.launched % launch_queue] = s.tail;
+  ++s.launched;
+}
+
 Ns Engine::append(Stream& s, Ns duration, std::string_view name, Kind kind, const Work& work) {
+  await_queue(s);
+  const Ns start = put(s, duration, name, kind, work);
+  launched(s);
+  return start;
+}
+
+Ns Engine::put(Stream& s, Ns duration, std::string_view name, Kind kind, const Work& work) {
   apply_default_stream_rules(s);
   const Ns start = std::max(s.tail, now);
   s.tail = start + drawn(duration);

@@ -34,10 +34,12 @@ struct Stream {
   bool legacy = false;    // the default stream of its device
   bool blocking = false;  // synchronises with the legacy default stream
   bool destroyed = false;
-  std::uint64_t count = 0;   // operations enqueued
-  std::uint32_t number = 0;  // for people, in the order of first use; 0: none yet
-  VectorClock clock;         // ordered before whatever comes next, its own operations included
-  Ns tail = 0;               // when all that ends
+  std::uint64_t count = 0;     // operations enqueued
+  std::uint32_t number = 0;    // for people, in the order of first use; 0: none yet
+  VectorClock clock;           // ordered before whatever comes next, its own operations included
+  Ns tail = 0;                 // when all that ends
+  std::vector<Ns> queue;       // when the last launches end, as many as kLaunchQueue says
+  std::uint64_t launched = 0;  // since the clock began
   StreamHandle handle = nullptr;
   std::shared_ptr<Capture> capture;           // while it is being captured (capture.h)
   std::vector<CUgraphNode_st*> capture_ends;  // that its next operation comes after
@@ -53,6 +55,12 @@ struct Mark {
     time = std::max(time, other.time);
   }
 };
+
+/// Launches that a stream takes before the host waits for the first of them to end. 1,024 is what
+/// OneFlow counts (pull request 890); stackoverflow.com/questions/53970187 measures "about 1000" a
+/// stream, with a kernel's time for each launch after that. Events and waits of streams, which
+/// NVIDIA does not document here, take no place. CUDA_SCALE_LAUNCH_QUEUES scales it.
+constexpr std::uint64_t kLaunchQueue = 1024;
 
 /// Kind of an entry of the trace, as in tidemark_span.
 enum class Kind { op, collective, copy, wait };
@@ -94,6 +102,7 @@ struct Engine {
   /// Gives each device the capacity and what is held of it, as the three above say.
   void set_memory();
   std::uint64_t seed = 0, draws = 0;  // of random
+  std::uint64_t launch_queue = kLaunchQueue;
 
   std::deque<Stream> streams;  // by index; the first `devices` are the legacy default streams
   std::vector<Stream*> blocking_streams;  // few: PyTorch makes none
@@ -126,9 +135,17 @@ struct Engine {
   Stream& add_stream(int device, int priority, unsigned flags, bool blocking);
   /// Applies the rules of the default streams before the next operation of `s`.
   void apply_default_stream_rules(Stream& s);
-  /// Puts one operation at the end of `s`; the host has paid for it already. Returns its start.
+  /// The host waits until the queue of `s` has room for a launch.
+  void await_queue(const Stream& s);
+  /// Puts one operation at the end of `s` as a launch of its own; the host has paid for it already,
+  /// and waits for the queue of `s`. Returns its start.
   Ns append(Stream& s, Ns duration, std::string_view name, Kind kind = Kind::op,
             const Work& work = {});
+  /// All that was put there since the last launch is one launch.
+  void launched(Stream& s);
+  /// Puts an operation there that is part of a launch (of a graph).
+  Ns put(Stream& s, Ns duration, std::string_view name, Kind kind = Kind::op,
+         const Work& work = {});
   /// Adds an entry to the trace that is kept, and to what a profiler is told.
   void trace_entry(const Stream& s, const TraceEntry& entry, const Work& work);
   /// "default stream", "stream 2 (high priority)": numbered in the order of first use since
@@ -209,6 +226,8 @@ void charge_in_bracket(Stream& s, double bytes, bool real_work);
 /// The host has waited for `mark` (lock held).
 void note_wait(const Mark& mark);
 
+/// True if this thread is in the bracket of an operator.
+bool inside_operator();
 /// The operator that this thread is in, by its bracket or by race detection; or "".
 std::string_view current_operator();
 

@@ -7,6 +7,7 @@
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/engine.h"
 #include "harness/virtual/device/immortal.h"
+#include "harness/virtual/device/memory_use.h"
 #include "harness/virtual/device/refusal.h"
 
 namespace tidemark::device {
@@ -175,6 +176,7 @@ cudaError_t exec_flags(ExecHandle exec, unsigned long long* flags) {
 }
 
 cudaError_t launch_graph(ExecHandle exec, StreamHandle stream) {
+  note_read(nullptr);
   auto [e, lock, s] = locked(stream);
   const Exec* const one = execs().find(exec);
   if (!one) return cudaErrorInvalidValue;
@@ -187,6 +189,7 @@ cudaError_t launch_graph(ExecHandle exec, StreamHandle stream) {
                         .run = [exec](StreamHandle to) { launch_graph(exec, to); }});
   }
   pay_launch(e);
+  e.await_queue(*s);
   e.apply_default_stream_rules(*s);
   const Ns begin = std::max(s->tail, e.now);
   Ns latest = begin;
@@ -202,7 +205,7 @@ cudaError_t launch_graph(ExecHandle exec, StreamHandle stream) {
       lock.lock();
     } else {
       e.launches += node->type == cudaGraphNodeTypeKernel;
-      e.append(*s, node->duration, node->name, kind_of(*node), node->work);
+      e.put(*s, node->duration, node->name, kind_of(*node), node->work);
       if (e.tracing && !node->op.empty()) e.trace.back().op = e.trace_names.of(node->op);
     }
     ends.push_back(s->tail);
@@ -214,6 +217,7 @@ cudaError_t launch_graph(ExecHandle exec, StreamHandle stream) {
     lock.lock();
   }
   s->tail = std::max(latest, s->tail);
+  e.launched(*s);
   return error;
 }
 

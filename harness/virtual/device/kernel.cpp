@@ -13,6 +13,7 @@
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/memory_use.h"
 #include "harness/virtual/device/python_start.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/symmetric_memory.h"
@@ -158,6 +159,7 @@ cudaError_t launch_kernel(Kernel* kernel, const Launch& l) {
       if (!described) distrust_shared();
       return cudaSuccess;
     };
+  if (!inside_operator() && uses_are_told()) note_reads(l.arguments, kernel->compiled.parameters);
   Engine& e = engine();
   if (l.cooperative) {
     int fitting = 0;

@@ -17,6 +17,7 @@
 #include "harness/virtual/device/immortal.h"
 #include "harness/virtual/device/known_bytes.h"
 #include "harness/virtual/device/memory.h"
+#include "harness/virtual/device/memory_use.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/device/shared.h"
 
@@ -171,6 +172,14 @@ Blocks blocks_of(std::string_view kernel, void** arguments,
              "kernels");
   });
   return blocks;
+}
+
+void note_reads(void** arguments, const std::optional<std::vector<std::size_t>>& parameters) {
+  if (!arguments && !(parameters && parameters->empty())) return note_read(nullptr);
+  for (const std::uintptr_t pointer :
+       parameters ? words_of(arguments, *parameters, {}) : words_of(arguments))
+    if (const auto* memory = reinterpret_cast<const void*>(pointer); device_of(memory) >= 0)
+      note_read(memory);
 }
 
 void forget(const Blocks& blocks) {

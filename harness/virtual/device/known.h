@@ -33,6 +33,9 @@ using Blocks = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
 Blocks blocks_of(std::string_view kernel, void** arguments,
                  const std::optional<std::vector<std::size_t>>& parameters,
                  const std::vector<bool>& reads_only = {});
+/// A kernel outside the operators of the layer is launched: notes that it may read the memory that
+/// its arguments point to (memory_use.h); all memory, where they cannot be looked at.
+void note_reads(void** arguments, const std::optional<std::vector<std::size_t>>& parameters);
 /// They are unknown from now on.
 void forget(const Blocks& blocks);
 /// Nothing that this process shares with others is known any more: a kernel of the program's own

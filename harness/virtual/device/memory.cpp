@@ -57,7 +57,16 @@ DeviceMemory::DeviceMemory(int device, int devices, std::string_view placement)
 }
 
 bool DeviceMemory::charge(std::size_t bytes) {
-  if (bytes > room() || used_ > room() - bytes) return false;
+  if (!count(bytes)) return false;
+  ledger.add({static_cast<std::int64_t>(bytes)});
+  return true;
+}
+
+bool DeviceMemory::count(std::size_t bytes) {
+  if (bytes > room() || used_ > room() - bytes) {
+    ledger.refuse(bytes, room() - std::min(room(), used_));
+    return false;
+  }
   used_ += bytes;
   name_process();
   // As on a GPU, a process that is forked from now on has no device.
@@ -67,17 +76,23 @@ bool DeviceMemory::charge(std::size_t bytes) {
   return true;
 }
 
+void DeviceMemory::refund(std::size_t bytes, std::uintptr_t begin) {
+  used_ -= bytes;
+  ledger.add({-static_cast<std::int64_t>(bytes), begin});
+}
+
 std::uintptr_t DeviceMemory::take(std::size_t bytes) {
-  if (bytes > room()) return 0;
+  if (bytes > room()) return count(bytes), 0;
   const std::size_t rounded = round_up(bytes, kGranule);
-  if (!charge(rounded)) return 0;
+  if (!count(rounded)) return 0;
   const std::uintptr_t begin = placement_->take(rounded);
   if (begin == 0 && dictated_) {  // a replay asks for a place that is taken
-    refund(rounded);
+    used_ -= rounded;
     return 0;
   }
   if (begin == 0 || !commit(begin, rounded))  // the device has room, and the host has none
     host_refuses("address space for memory of the virtual GPU", rounded);
+  ledger.add({static_cast<std::int64_t>(rounded), begin});
   allocations_.emplace(begin, Allocation{rounded, bytes});
   return begin;
 }
@@ -94,7 +109,7 @@ std::size_t DeviceMemory::give(std::uintptr_t begin) {
   }
   decommit(begin, bytes);
   placement_->give(begin, bytes);
-  refund(bytes);
+  refund(bytes, begin);
   return bytes;
 }
 

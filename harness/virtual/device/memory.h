@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "harness/virtual/device/address_space.h"
+#include "harness/virtual/device/ledger.h"
 #include "harness/virtual/device/placement.h"
 
 #pragma GCC visibility push(default)
@@ -64,7 +65,7 @@ class DeviceMemory {
   std::size_t give(std::uintptr_t begin);
   /// Capacity without addresses, for memory that is mapped elsewhere. False: no room.
   bool charge(std::size_t bytes);
-  void refund(std::size_t bytes) { used_ -= bytes; }
+  void refund(std::size_t bytes, std::uintptr_t begin = 0);  // begin: of what has an address
   std::uintptr_t take_module(std::size_t bytes);
   Placement& placement() { return *placement_; }
   std::uintptr_t place_next(std::size_t offset);  // the address; 0: cannot be
@@ -89,8 +90,10 @@ class DeviceMemory {
   std::size_t outside = 0;   // of the capacity, held by the context
   std::size_t for_nccl = 0;  // likewise by NCCL, from the first communicator on
   bool nccl_used = false;
+  Ledger ledger;
 
  private:
+  bool count(std::size_t bytes);  // false: no room. The books do not have it yet
   const int device_;
   std::unique_ptr<Placement> placement_;
   DictatedPlacement* dictated_ = nullptr;  // placement_, from the first place_next on

@@ -18,4 +18,10 @@ void tidemark::device::give_workspace(const void* workspace) {
 
 void tidemark::device::note_upload(const void* memory) { tell(memory, kUploaded); }
 
+void tidemark::device::note_read(const void* memory) { tell(memory, kRead); }
+
+bool tidemark::device::uses_are_told() {
+  return of_uses.load(std::memory_order_relaxed) != nullptr;
+}
+
 void tidemark_device_on_use(void (*listener)(const void*, const char*)) { of_uses = listener; }

@@ -35,7 +35,7 @@ TEST_F(MemoryUse, WorkspacesReachTheListenerWhenTheyAreGiven) {
   EXPECT_EQ(seen.size(), 3u);
 }
 
-TEST_F(MemoryUse, CopiesFromTheHostAreInputsAndOthersAreNot) {
+TEST_F(MemoryUse, CopiesFromTheHostAreInputsAndOthersReadTheDevice) {
   char host[64]{}, *memory = nullptr, *pinned = nullptr;
   ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&memory), 256), cudaSuccess);
   ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&pinned), 64), cudaSuccess);
@@ -44,7 +44,7 @@ TEST_F(MemoryUse, CopiesFromTheHostAreInputsAndOthersAreNot) {
   ASSERT_EQ(cudaMemcpy(memory, memory + 64, 64, cudaMemcpyDeviceToDevice), cudaSuccess);
   ASSERT_EQ(cudaMemcpy(pinned, host, 64, cudaMemcpyDefault), cudaSuccess);
   ASSERT_EQ(cudaMemset(memory, 0, 64), cudaSuccess);
-  EXPECT_EQ(seen, (Uses{{memory + 64, "inputs"}, {memory, "inputs"}}));
+  EXPECT_EQ(seen, (Uses{{memory + 64, "inputs"}, {memory, "inputs"}, {memory + 64, "read"}}));
   cudaFreeHost(pinned);
   cudaFree(memory);
 }

@@ -19,11 +19,11 @@ struct Largest {
 
 }  // namespace
 
-std::size_t modelled(const char* library, std::size_t bytes) {
-  say_once(std::string(library) +
-           "'s workspaces are modelled, so peaks that contain them are estimates, most of them too "
-           "low (harness/virtual/README.md, \"" +
-           library + "\")");
+std::size_t modelled(const char* library, std::size_t bytes, const std::string& scope) {
+  say_once(std::string(library) + "'s workspaces are modelled" + (scope.empty() ? "" : " (") +
+           scope + (scope.empty() ? "" : ")") +
+           ", so peaks that contain them are estimates (harness/virtual/README.md, \"" + library +
+           "\")");
   auto& largest = immortal<Largest>();
   const std::lock_guard lock(largest.mutex);
   std::size_t& mine = largest.of[library];

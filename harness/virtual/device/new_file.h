@@ -9,10 +9,10 @@
 
 namespace tidemark {
 
-/// Opens a new file. A file or link that has the name already goes first, so that nothing is
-/// written through a link, or into a file that another process has open. `at` is the open folder
-/// that `path` is relative to. -1, with errno, where it cannot be made, or where the name is
-/// neither that of a file nor of a link.
+/// Opens a new file. A file, link, pipe or socket that has the name already goes first, so that
+/// nothing is written through a link, or into a file that another process has open. `at` is the
+/// open folder that `path` is relative to. -1, with errno, where it cannot be made, or where the
+/// name is that of a folder or a device.
 inline int create_file_at(int at, const char* path, int flags, mode_t mode) {
   for (int tries = 0;; ++tries) {
     const int file =
@@ -20,8 +20,8 @@ inline int create_file_at(int at, const char* path, int flags, mode_t mode) {
     if (file >= 0 || errno != EEXIST || tries > 9) return file;
     struct stat old {};
     if (fstatat(at, path, &old, AT_SYMLINK_NOFOLLOW) != 0) continue;  // gone since
-    if (!S_ISREG(old.st_mode) && !S_ISLNK(old.st_mode)) {
-      errno = EEXIST;
+    if (S_ISDIR(old.st_mode) || S_ISCHR(old.st_mode) || S_ISBLK(old.st_mode)) {
+      errno = S_ISDIR(old.st_mode) ? EISDIR : EEXIST;
       return -1;
     }
     if (unlinkat(at, path, 0) != 0 && errno != ENOENT) return -1;

@@ -52,6 +52,8 @@ cudaError_t launch(Stream& s, std::string_view name, Ns duration,
 
 }  // namespace
 
+bool inside_operator() { return bracket.depth > 0; }
+
 std::string_view current_operator() {
   if (carries_step_out()) return operator_of_step();
   return bracket.depth > 0 ? std::string_view(bracket.name) : race::current_operator();
@@ -116,6 +118,7 @@ Ns begin_collective(StreamHandle stream) {
   if (!s) return e.now;
   pay_launch(e);
   ++e.launches;
+  e.await_queue(*s);
   e.apply_default_stream_rules(*s);
   return std::max(s->tail, e.now);
 }

@@ -26,15 +26,27 @@ fs::path folder() {
   return fs::path(self.dli_fname ? self.dli_fname : ".").parent_path() / "profiles";
 }
 
-std::string choices() {
+std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& entry : entries_of(folder())) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string choices() {
   std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (const auto& name : all_names()) text += (text.empty() ? "" : ", ") + name;
   return text.empty() ? "none in " + folder().string() : text;
+}
+
+/// " (did you mean h100-80g?)" where a name begins with `text`.
+std::string meant(const std::string& text) {
+  if (text.empty()) return "";
+  for (const auto& name : all_names())
+    if (name.starts_with(text)) return " (did you mean " + name + "?)";
+  return "";
 }
 
 const json& part(const json& of, const char* key) {
@@ -165,7 +177,8 @@ Profile load_profile(const std::string& name_or_path) {
   const fs::path path = is_path ? fs::path(name_or_path) : folder() / (name_or_path + ".json");
   const std::optional<std::string> text = text_of_file(path.c_str());
   if (!text)
-    throw std::runtime_error("no GPU profile '" + name_or_path + "'; there are: " + choices());
+    throw std::runtime_error("no GPU profile '" + name_or_path + "'" + meant(name_or_path) +
+                             "; there are: " + choices());
   try {
     if (is_too_deep(*text)) throw std::runtime_error(kTooDeep);
     const json figures = json::parse(*text, nullptr, /*allow_exceptions=*/false);

@@ -1,6 +1,8 @@
 // Streams and events as CUDA's documentation has them, in all three schedules.
+#include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -259,6 +261,35 @@ TEST(Clock, KernelsOfOneStreamQueueAndOfTwoOverlap) {
   EXPECT_GE(tidemark_device_now(), 2000);
   EXPECT_LT(tidemark_device_now(), 3500 + 3000) << "3000 is the synchronisation's own cost";
   tidemark_device_set_launch_cost(-1);
+}
+
+// The host's clock is that of a queue of so many launches a stream, launch by launch.
+TEST(Clock, TheHostWaitsWhereAStreamHasNoRoomForALaunch) {
+  constexpr std::size_t kRoom = 1024;
+  constexpr Ns kCost = 10;
+  schedule("calibrated");
+  tidemark_device_set_launch_cost(kCost);
+  std::mt19937 draw(5);  // NOLINT: the same program each time
+  struct Stream {
+    cudaStream_t handle = make_stream();
+    std::vector<Ns> ends;
+  };
+  std::vector<Stream> streams(3);
+  Ns now = tidemark_device_now();
+  bool waited = false;
+  for (int i = 0; i < 8000; ++i) {
+    Stream& s = streams[draw() % 8 == 0 ? 2 : draw() % 2];
+    const Ns duration = draw() % 4 == 0 ? 0 : static_cast<Ns>(draw() % 100);
+    run(s.handle, duration);
+    now += kCost;
+    if (s.ends.size() >= kRoom && s.ends[s.ends.size() - kRoom] > now)
+      now = s.ends[s.ends.size() - kRoom], waited = true;
+    s.ends.push_back(std::max(now, s.ends.empty() ? 0 : s.ends.back()) + duration);
+    ASSERT_EQ(now, tidemark_device_now()) << "launch " << i;
+  }
+  EXPECT_TRUE(waited) << "the program is long enough";
+  tidemark_device_set_launch_cost(-1);
+  CUDA(cudaDeviceSynchronize());
 }
 
 TEST(Trace, KeepsTheLastOperationsAndCountsTheOthers) {

@@ -9,6 +9,7 @@
 #include "harness/virtual/device/capture.h"
 #include "harness/virtual/device/deferred.h"
 #include "harness/virtual/device/known.h"
+#include "harness/virtual/device/memory_use.h"
 #include "harness/virtual/device/refusal.h"
 #include "harness/virtual/nccl/alone.h"
 #include "harness/virtual/nccl/cuda.h"
@@ -38,6 +39,7 @@ class Calls {
   /// `host_waits`: the call returns when they are over.
   Calls(const std::vector<Operation>& operations, bool host_waits) : host_waits_(host_waits) {
     for (const Operation& operation : operations) {
+      if (operation.send != nullptr) device::note_read(operation.send);
       launches_.push_back(timeline_.add(operation));
       exchanges_.emplace_back(operation).number();
     }

@@ -39,6 +39,9 @@ struct DeviceCalls {
   decltype(&tidemark_device_now) now = look("tidemark_device_now");
   decltype(&tidemark_device_on_node) on_node = look("tidemark_device_on_node");
   decltype(&tidemark_device_on_use) on_use = look("tidemark_device_on_use");
+  decltype(&tidemark_device_memory_changes) memory_changes = look("tidemark_device_memory_changes");
+  decltype(&tidemark_device_memory_total) memory_total = look("tidemark_device_memory_total");
+  decltype(&tidemark_device_read_memory) read_memory = look("tidemark_device_read_memory");
   // CUDA graphs
   decltype(&tidemark_device_captures_under_way) captures_under_way =
       look("tidemark_device_captures_under_way");

@@ -10,6 +10,7 @@
 #include "harness/virtual/operators/kernels.h"
 #include "harness/virtual/operators/layer.h"
 #include "harness/virtual/operators/policies.h"
+#include "harness/virtual/operators/reads.h"
 #include "harness/virtual/operators/watch.h"
 
 namespace tidemark::operators {
@@ -97,8 +98,8 @@ class Installation {
   }
   void put(const c10::OperatorHandle& op, Kernel kernel, DispatchKey key = DispatchKey::CUDA) {
     registrations_.push_back(c10::Dispatcher::singleton().registerImpl(
-        op.operator_name(), key, with_unsigned(op, std::move(kernel)), std::nullopt, nullptr,
-        "tidemark numbers"));
+        op.operator_name(), key, with_unsigned(op, with_reads(op, std::move(kernel))), std::nullopt,
+        nullptr, "tidemark numbers"));
     ++wrapped_;
   }
 
@@ -153,6 +154,7 @@ class Installation {
     });
     const auto before = [&op] { return original(op); };
     if (name == "aten::resize_") put(op, known_resize_kernel(before));
+    if (name == "aten::view.dtype") put(op, known_bytes_kernel(before));
     if (!on_cuda(op, name)) return;
     if (name == "aten::_local_scalar_dense") {
       put(op, known_read_kernel(op, before));
@@ -216,6 +218,7 @@ EXPORTED int tidemark_layer_install(const char* mode) {
   }
   return layer_error.empty() ? 0 : -1;
 }
+EXPORTED void tidemark_layer_follow_reads() { tidemark::operators::follow_reads(); }
 EXPORTED const char* tidemark_layer_error() { return layer_error.c_str(); }
 EXPORTED const char* tidemark_layer_mode() {
   thread_local std::string mode;

@@ -88,6 +88,8 @@ Kernel known_kernel(const c10::OperatorHandle& op, const std::function<Original(
                     bool computes);
 /// known: resize_, by which a known tensor stays known.
 Kernel known_resize_kernel(const std::function<Original()>& original);
+/// known: view.dtype, by which floats are read as bytes (origins.h).
+Kernel known_bytes_kernel(const std::function<Original()>& original);
 /// known: item() of an unknown value is a policy.
 Kernel known_read_kernel(const c10::OperatorHandle& op, const std::function<Original()>& original);
 

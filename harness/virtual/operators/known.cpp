@@ -6,6 +6,7 @@
 #include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/operators/frame.h"
 #include "harness/virtual/operators/kernels.h"
+#include "harness/virtual/operators/origins.h"
 #include "harness/virtual/operators/plain.h"
 #include "harness/virtual/operators/policies.h"
 #include "harness/virtual/operators/recorded.h"
@@ -224,7 +225,8 @@ class KnownKernel {
     const at::ScalarType type = arguments[1].toTensor().scalar_type();
     if (asks_for_error(arguments[0].toTensor(), arguments[1].toTensor()))
       return tell_no_error(call, original_);
-    static_cast<void>(answer_item(type));  // before anything is written
+    const auto floats = floats_below(arguments[1].toTensor());
+    if (!floats) static_cast<void>(answer_item(type));  // before anything is written
     Watch watch(signature_, arguments.data());
     {
       SuspendData suspended;
@@ -235,7 +237,8 @@ class KnownKernel {
     }
     watch.finish(call.last(signature_.returns));
     at::AutoDispatchBelowADInplaceOrView below_autograd;
-    answer_copy(signature_.name, arguments[0].toTensor(), type);
+    floats ? answer_bytes(signature_.name, arguments[0].toTensor(), *floats)
+           : answer_copy(signature_.name, arguments[0].toTensor(), type);
   }
 
   Signature signature_;
@@ -262,6 +265,14 @@ Kernel known_resize_kernel(const std::function<Original()>& original) {
     char* const rest = static_cast<char*>(self.mutable_data_ptr()) + before;
     std::memset(rest, 0, self.nbytes() - before);
     device.mark_known(rest, self.nbytes() - before, 1);
+  });
+}
+
+Kernel known_bytes_kernel(const std::function<Original()>& original) {
+  return boxed([original = original()](const Invocation& call) {
+    const at::ScalarType type = call.last(2)->toTensor().scalar_type();
+    call.run(original);
+    note_floats(call.last(1)->toTensor(), type);
   });
 }
 

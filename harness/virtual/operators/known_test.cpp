@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <random>
 
 #include "harness/virtual/operators/poison.h"
 #include "harness/virtual/operators/testing.h"
@@ -180,6 +181,55 @@ TEST_F(Known, SizesAndIntegersAreRefusedByName) {
   refused("type Long", [&] { std::get<1>(scores.topk(2)).cpu(); });
   refused("type Int", [&] { (x > 0).sum(at::kInt).cpu(); });
   EXPECT_EQ((at::arange(8, cuda()) > 5).sum().item<std::int64_t>(), 2);
+}
+
+TEST_F(Known, CountsOfRightAnswersAreAnsweredAndOtherCountsAreNot) {
+  std::mt19937 draw(3);  // NOLINT: the same cases each time
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t rows = 2 + draw() % 60, choices = 2 + draw() % 9;
+    const auto scores = unknown({rows, choices});
+    const auto labels = at::randint(choices, {rows}, at::kLong).cuda();
+    const auto best = scores.argmax(1);
+    const auto count = [](const at::Tensor& right) { return right.sum().item<std::int64_t>(); };
+    events.clear();
+    EXPECT_EQ(count(best == labels), 0);
+    EXPECT_EQ(count(labels == best), 0);
+    EXPECT_EQ(count((best == labels) & (labels != 0)), 0);
+    EXPECT_EQ(count(((best == labels) & (labels != 0)).to(at::kInt)), 0);
+    EXPECT_EQ(
+        events["aten::sum: 0 right answers"] + events["aten::sum.dim_IntList: 0 right answers"], 4);
+    EXPECT_EQ(count(std::get<1>(scores.topk(2, 1)).eq(labels.unsqueeze(1)).any(1)), 0);
+    for (const auto& [event, times] : events) EXPECT_EQ(event.find('!'), event.npos) << event;
+    const auto refused = [&](const std::function<void()>& call) {
+      EXPECT_THAT(message(call), HasSubstr("type Long"));
+    };
+    refused([&] { count(best == 1); });
+    refused([&] { count(best == labels.narrow(0, 0, 1)); });
+    refused([&] { (best.unsqueeze(1) == at::arange(choices, cuda())).sum(0).cpu(); });
+    refused([&] { (best == labels).to(at::kLong).cpu(); });
+    static_cast<void>(best == labels);  // its memory is the next one's
+    refused([&] { count(best == 0); });
+  }
+}
+
+TEST_F(Known, BytesOfUnknownFloatsAreThoseOfOneAndOtherBytesAreRefused) {
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+    const auto x = unknown({50}, type), ones = at::ones({50}, type);
+    EXPECT_TRUE(x.view(at::kByte).cpu().equal(ones.view(at::kByte))) << type;
+    EXPECT_TRUE(x.view(at::kChar).cpu().equal(ones.view(at::kChar))) << type;
+    EXPECT_TRUE(
+        x.view(at::kByte).slice(0, 16, 48).cpu().equal(ones.view(at::kByte).slice(0, 0, 32)));
+    const auto packed = at::cat({x.view(at::kByte), unknown({8}).view(at::kByte)});
+    EXPECT_EQ(packed.cpu().numel(), packed.numel());
+    auto buffer = unknown({1000}, at::kByte);
+    buffer.narrow(0, 0, x.view(at::kByte).numel()).copy_(x.view(at::kByte));
+    EXPECT_EQ(buffer.cpu().numel(), 1000);
+  }
+  EXPECT_GT(events["aten::copy_: the bytes of 1.0"], 0);
+  EXPECT_THAT(message([&] { unknown({50}, at::kByte).cpu(); }), HasSubstr("type Byte"));
+  EXPECT_THAT(message([&] { (unknown({50}) * 255).to(at::kByte).cpu(); }), HasSubstr("type Byte"));
+  const auto mixed = at::cat({unknown({50}).view(at::kByte), unknown({50}, at::kByte)});
+  EXPECT_THAT(message([&] { mixed.cpu(); }), HasSubstr("type Byte"));
 }
 
 TEST_F(Known, ARefusalAsksForTheSizesThatAreNotGiven) {

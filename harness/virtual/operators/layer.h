@@ -29,6 +29,8 @@ extern "C" {
 /// Leaves the mode before, if any, and enters `mode`. 0, or -1: tidemark_layer_error() says why.
 int tidemark_layer_install(const char* mode);
 const char* tidemark_layer_mode(void);
+/// The operators tell the record of this process what they read. Called before a mode is entered.
+void tidemark_layer_follow_reads(void);
 const char* tidemark_layer_error(void);
 
 /// {"mode", "wrapped", "without_numbers": [names], "used": [names]} as JSON: how many operators the

@@ -15,6 +15,7 @@
 #include "harness/virtual/operators/frame.h"
 #include "harness/virtual/operators/layer.h"
 #include "harness/virtual/operators/operators.h"
+#include "harness/virtual/operators/origins.h"
 #include "harness/virtual/operators/refusal.h"
 #include "harness/virtual/operators/values.h"
 
@@ -56,12 +57,16 @@ bool fill(const c10::IValue& output, const at::Scalar& value) {
   return true;
 }
 
+/// A program branches by one answer, and counts or selects by several.
+bool is_one(const c10::IValue& output) { return output.toTensor().numel() == 1; }
+
 void all(const Signature& signature, const Values&, const Values& outputs) {
-  if (fill(outputs[0], true)) tell(signature.name, "yes", true);
+  if (fill(outputs[0], true)) tell(signature.name, "yes", is_one(outputs[0]));
 }
 void any(const Signature& signature, const Values&, const Values& outputs) {
   if (fill(outputs[0], false))
-    asks_for_errors ? tell("_linalg_check_errors", "no error") : tell(signature.name, "no", true);
+    asks_for_errors ? tell("_linalg_check_errors", "no error")
+                    : tell(signature.name, "no", is_one(outputs[0]));
 }
 void none(const Signature& signature, const Values& arguments, const Values& outputs) {
   if (arguments[0].toTensor().is_floating_point() && fill(outputs[0], false))
@@ -81,6 +86,13 @@ bool holds(const std::string& comparison, double a, double b) {
   if (comparison == "gt") return a > b;
   return a >= b;
 }
+// Known labels, one for each of several rows or elements of the comparison. A list of choices (an
+// arange, one expert) with which each element is compared is none: counts of those become sizes.
+bool is_answers(const at::Tensor& labels, const at::Tensor& result) {
+  if (!labels.is_cuda() || labels.numel() < 2 || !is_known(labels)) return false;
+  return labels.dim() == result.dim() && labels.size(0) == result.size(0) && result.size(0) > 1;
+}
+
 // An unknown value is finite: x == x (isnan, isfinite), x < inf and their like have an answer.
 void compare(const Signature& signature, const Values& arguments, const Values& outputs) {
   constexpr std::size_t kPrefix = 6;  // "aten::"
@@ -98,7 +110,19 @@ void compare(const Signature& signature, const Values& arguments, const Values& 
              !std::isfinite(arguments[1].toScalar().to<double>())) {
     known = holds(what, kFinite, arguments[1].toScalar().to<double>());
   }
-  if (known && fill(outputs[0], *known)) tell(signature.name, "finite");
+  if (known && fill(outputs[0], *known)) {
+    tell(signature.name, "finite");
+  } else if (arguments[1].isTensor() &&
+             (is_answers(arguments[1].toTensor(), outputs[0].toTensor()) ||
+              is_answers(self, outputs[0].toTensor()))) {
+    note_judged(outputs[0].toTensor());
+  }
+}
+
+// Elementwise: what is made of judged booleans is judged.
+void carry(const Signature&, const Values& arguments, const Values& outputs) {
+  for (const c10::IValue& one : arguments)
+    if (one.isTensor() && is_judged(one.toTensor())) return note_judged(outputs[0].toTensor());
 }
 
 // _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale): found_inf is raised where
@@ -106,6 +130,14 @@ void compare(const Signature& signature, const Values& arguments, const Values& 
 void no_overflow(const Signature& signature, const Values& arguments, const Values&) {
   if (!is_known(arguments[1].toTensor())) fill(arguments[1], 0);
   tell(signature.name, "no overflow");
+}
+
+// copy_(self, src): the values are those of the source, of which a conversion too is made.
+void carry_copy(const Signature&, const Values& arguments, const Values&) {
+  const at::Tensor to = arguments[0].toTensor(), from = arguments[1].toTensor();
+  if (is_judged(from)) note_judged(to);
+  if (const auto floats = floats_below(from); floats && to.scalar_type() == from.scalar_type())
+    note_floats(to, *floats);
 }
 
 void balanced(const at::Tensor& indices, std::int64_t choices, std::int64_t dim,
@@ -138,9 +170,16 @@ void multinomial(const Signature& signature, const Values& arguments, const Valu
 // Number of true bools in a row: the part that TIDEMARK_SIZES says.
 void count(const Signature& signature, const Values& arguments, const Values& outputs) {
   const at::Tensor self = arguments[0].toTensor(), output = outputs[0].toTensor();
-  if (self.scalar_type() != at::kBool || output.numel() == 0) return;
-  const auto chosen = chosen_of(self.numel() / output.numel());
-  if (chosen && fill(outputs[0], *chosen)) tell(signature.name, "a part of the elements");
+  if (output.numel() == 0) return;
+  if (self.scalar_type() == at::kBool) {
+    if (const auto chosen = chosen_of(self.numel() / output.numel())) {
+      if (fill(outputs[0], *chosen)) tell(signature.name, "a part of the elements");
+      return;
+    }
+  }
+  // How many answers are right: none, as each single boolean is False.
+  if (output.numel() == 1 && is_judged(self) && fill(outputs[0], 0))
+    tell(signature.name, "0 right answers");
 }
 
 // (tensors, dim): a part of the result has what is known of its tensor, as after a copy. Where the
@@ -158,6 +197,16 @@ void cat(const Signature&, const Values& arguments, const Values& outputs) {
     to += bytes;
   }
 }
+void cat_with_origin(const Signature& signature, const Values& arguments, const Values& outputs) {
+  cat(signature, arguments, outputs);
+  std::optional<at::ScalarType> type;
+  for (const at::Tensor& part : arguments[0].toTensorVector()) {
+    const auto floats = floats_below(part);
+    if (!floats && !is_known(part)) return;
+    if (floats) type = type && *type != *floats ? at::kFloat : *floats;
+  }
+  if (type) note_floats(outputs[0].toTensor(), *type);
+}
 
 }  // namespace
 
@@ -170,7 +219,8 @@ Policy policy(const std::string& name) {
   static const auto* table = [] {
     auto* made = new std::unordered_map<std::string, Policy>{
         {"aten::_amp_foreach_non_finite_check_and_unscale_", no_overflow},
-        {"aten::cat", cat},
+        {"aten::cat", cat_with_origin},
+        {"aten::copy_", carry_copy},
         {"aten::isnan", none},
         {"aten::isposinf", none},
         {"aten::isneginf", none},
@@ -184,6 +234,10 @@ Policy policy(const std::string& name) {
         {"aten::sum", count},
         {"aten::sum.dim_IntList", count},
         {"aten::count_nonzero.dim_IntList", count}};
+    for (const char* name :
+         {"bitwise_and.Tensor", "bitwise_or.Tensor", "bitwise_not", "logical_and", "logical_or",
+          "logical_not", "mul.Tensor", "clone", "where.self", "masked_fill.Scalar"})
+      (*made)[std::string("aten::") + name] = carry;
     for (const char* overload :
          {"", ".dim", ".dims", ".out", ".dims_out", ".all_out", ".any_out"}) {
       (*made)[std::string("aten::all") + overload] = all;
@@ -236,6 +290,16 @@ at::Scalar answer_item(at::ScalarType type) {
     refuse<c10::Error>("a value of type ", type,
                        " that is not known is read on the host (mode known)", how_to_say());
   return false;
+}
+
+void answer_bytes(const std::string& operation, const at::Tensor& to, at::ScalarType floats) {
+  const auto size = static_cast<std::int64_t>(c10::elementSize(floats));
+  const at::Tensor bytes = at::empty({to.numel()}, to.options().dtype(at::kByte));
+  const at::Tensor whole = bytes.narrow(0, 0, to.numel() / size * size);
+  bytes.zero_();
+  if (whole.numel() > 0) whole.view(floats).fill_(kFinite);
+  to.copy_(bytes.view(to.scalar_type()).view(to.sizes()));
+  tell(operation, "the bytes of 1.0");
 }
 
 void answer_copy(const std::string& operation, const at::Tensor& to, at::ScalarType type) {

@@ -33,6 +33,8 @@ void read_sizes();
 /// where there is no answer: integers.
 void answer_copy(const std::string& operation, const at::Tensor& to, at::ScalarType type);
 at::Scalar answer_item(at::ScalarType type);
+/// Likewise of the bytes of unknown floats.
+void answer_bytes(const std::string& operation, const at::Tensor& to, at::ScalarType floats);
 /// Throws: the size of a result depends on values that are not known.
 [[noreturn]] void refuse_size(const std::string& operation);
 

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -24,6 +26,7 @@
 #include "harness/virtual/device/new_file.h"
 #include "harness/virtual/device/symbol.h"
 #include "harness/virtual/recorder/recorder.h"
+#include "harness/virtual/recorder/state.h"
 
 namespace tidemark::recorder {
 namespace {
@@ -44,6 +47,8 @@ struct ProcessFile {
   std::string place;  // "": no record has begun
   bool ended = false;
   int watch = 0;  // the number of the thread that writes
+  std::int64_t begin_ns = 0;
+  std::vector<std::string> gpus;  // that the process sees, as its machine names them
 
   std::mutex counting;
   std::vector<Answer> answers;  // in the order in which the program got them first
@@ -100,15 +105,42 @@ std::string events() {
   return device::json_list(all);
 }
 
+/// Those of CUDA_VISIBLE_DEVICES, else the numbers of all.
+std::vector<std::string> visible_gpus() {
+  std::vector<std::string> out;
+  auto* const count = look<int(int*)>("cudaGetDeviceCount");
+  int devices = 0;
+  if (count == nullptr || count(&devices) != 0) return out;
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::string_view rest = list == nullptr ? "" : list;
+  for (int i = 0; i < devices; ++i) {
+    const std::size_t comma = rest.find(',');
+    std::string name(rest.substr(0, comma));
+    std::erase_if(name, [](char letter) { return letter == ' ' || letter == '\t'; });
+    out.push_back(list == nullptr ? std::to_string(i) : std::move(name));
+    rest = comma == rest.npos ? "" : rest.substr(comma + 1);
+  }
+  return out;
+}
+
+std::string machine() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 /// The file as a whole, or as it was: 0, or the system's error.
 int write(const std::string& place, bool ended) {
+  std::vector<std::string> gpus;
+  for (const std::string& name : process_file().gpus) gpus.push_back(device::json_string(name));
   auto* const stood_in = look<std::uint64_t()>("tidemark_nccl_stood_in");
   const std::string text =
       R"({"pid":)" + std::to_string(getpid()) + R"(,"rank":null)" +  // the record has it
       R"(,"ended":)" + (ended ? "true" : "false") + R"(,"devices":[])" + R"(,"races":)" +
       list_of("tidemark_races_read") + R"(,"collectives":)" + list_of("tidemark_nccl_calls") +
       R"(,"events":)" + events() + R"(,"stood_in":)" +
-      std::to_string(stood_in == nullptr ? 0 : stood_in()) + '}';
+      std::to_string(stood_in == nullptr ? 0 : stood_in()) + R"(,"host":)" +
+      device::json_string(machine()) + R"(,"gpus":)" + device::json_list(gpus) + R"(,"begin_ns":)" +
+      std::to_string(process_file().begin_ns) + R"(,"end_ns":)" + std::to_string(system_ns()) + '}';
   const std::string made = place + ".new";
   const int file = create_file(made.c_str());
   if (file < 0) return errno;
@@ -151,6 +183,8 @@ void begin_process_file(const std::string& record) {
   const std::lock_guard lock(file.writing);
   file.place = std::filesystem::path(record).replace_extension(".json");
   file.ended = false;
+  file.begin_ns = system_ns();
+  file.gpus = visible_gpus();
   start_watch(file);
 }
 

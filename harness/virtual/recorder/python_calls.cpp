@@ -11,6 +11,7 @@
 #include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/recorder/backward.h"
 #include "harness/virtual/recorder/modules.h"
+#include "harness/virtual/recorder/own_code.h"
 #include "harness/virtual/recorder/python_symbol.h"
 #include "harness/virtual/recorder/recorder.h"
 
@@ -99,10 +100,10 @@ Object tensor_types(Object, const Object* arguments, ssize_t count) {
   return none();
 }
 
-Object labels(Object, const Object* arguments, ssize_t count) {
-  if (!has(count, 4, "labels(kind, names, tensors, first)")) return nullptr;
-  const char* kind = python.bytes(arguments[0]);
-  const ssize_t first = kind == nullptr ? -1 : python.number(arguments[3]);
+// Calls label(implementation, name) for each tensor from the first one on, until one is of another
+// type, or `label` is false; its index.
+Object each_tensor(const Object* arguments, auto label) {
+  const ssize_t first = python.number(arguments[3]);
   const ssize_t end = first < 0 ? -1 : python.length(arguments[2]);
   if (end < 0) return nullptr;
   const TensorLayout& at = tensor_layout;
@@ -115,13 +116,41 @@ Object labels(Object, const Object* arguments, ssize_t count) {
     const Object name_object = python.item(arguments[1], i);
     const char* name = name_object == nullptr ? nullptr : python.bytes(name_object);
     if (name == nullptr) return nullptr;
-    const auto* implementation =
-        static_cast<const c10::TensorImpl*>(word(tensor, at.implementation));
-    if (implementation->is_cuda() && !implementation->has_storage()) return python.integer(i);
-    const void* address = tidemark::recorder::address_on_gpu(*implementation);
-    if (address != nullptr) tidemark_record_label(address, kind, name);
+    if (!label(*static_cast<const c10::TensorImpl*>(word(tensor, at.implementation)), name))
+      return python.integer(i);
   }
   return python.integer(end);
+}
+
+// False where the tensor has no memory of its own.
+bool label(const c10::TensorImpl& tensor, const char* kind, const char* name) {
+  if (tensor.is_cuda() && !tensor.has_storage()) return false;
+  const void* address = tidemark::recorder::address_on_gpu(tensor);
+  if (address != nullptr) tidemark_record_label(address, kind, name);
+  return true;
+}
+
+Object labels(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 4, "labels(kind, names, tensors, first)")) return nullptr;
+  const char* kind = python.bytes(arguments[0]);
+  if (kind == nullptr) return nullptr;
+  return each_tensor(arguments, [&](const c10::TensorImpl& tensor, const char* name) {
+    return label(tensor, kind, name);
+  });
+}
+
+// Python would make an object of each gradient, which lives as long as the gradient.
+Object gradient_labels(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 4, "gradient_labels(kind, names, parameters, first)")) return nullptr;
+  const char* kind = python.bytes(arguments[0]);
+  if (kind == nullptr) return nullptr;
+  return each_tensor(arguments, [&](const c10::TensorImpl& parameter, const char* name) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined()) return true;
+    return gradient.layout() == c10::kStrided &&
+           !gradient.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python) &&
+           label(*gradient.unsafeGetTensorImpl(), kind, name);
+  });
 }
 
 Object name_module(Object, const Object* arguments, ssize_t count) {
@@ -179,7 +208,7 @@ Object device_now(Object, const Object*, ssize_t count) {
   return python.integer(tidemark::operators::device.now());
 }
 
-constexpr std::array<Definition, 10> kDefinitions{{
+constexpr std::array<Definition, 16> kDefinitions{{
     {"tensor_types", tensor_types, kArray,
      "tensor_types(tensor, its _cdata, *types): labels() knows tensors of these types, of which "
      "the "
@@ -188,6 +217,8 @@ constexpr std::array<Definition, 10> kDefinitions{{
      "labels(kind: bytes, names: list[bytes], tensors: list, first: int) -> the index of the first "
      "tensor, from that one on, of another type or without memory of its own (sparse); None has no "
      "label"},
+    {"gradient_labels", gradient_labels, kArray,
+     "gradient_labels(kind, names, parameters, first): likewise, of their gradients"},
     {"name_module", name_module, kArray, "name_module(module, path: bytes)"},
     {"forget_module", forget_module, kArray, "forget_module(id: int)"},
     {"entered", entered, kArray,
@@ -198,6 +229,15 @@ constexpr std::array<Definition, 10> kDefinitions{{
     {"phase", phase, kArray, "phase(name: str) -> steps and repetitions until now"},
     {"phase_end", phase_end, kArray, "phase_end(name: str)"},
     {"device_now", device_now, kArray, "device_now() -> nanoseconds of the device's clock"},
+    {"set_eval_frame", tidemark::recorder::set_eval_frame, kArray,
+     "set_eval_frame(torch's function of that name)"},
+    {"own", tidemark::recorder::own, kArray,
+     "own(function) -> a builtin that calls it as code of tidemark's"},
+    {"around", tidemark::recorder::around, kArray,
+     "around(function, original, before, after) -> whether it could be done"},
+    {"around_module", tidemark::recorder::around_module, kArray,
+     "around_module(function, original, compiler, outermost, unnamed, end) -> likewise"},
+    {"untrack", tidemark::recorder::untrack, kArray, "untrack(*objects)"},
 }};
 
 }  // namespace

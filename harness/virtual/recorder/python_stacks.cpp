@@ -1,5 +1,7 @@
 #include "harness/virtual/recorder/python_stacks.h"
 
+#include "harness/virtual/recorder/written_lines.h"
+
 namespace tidemark::recorder {
 namespace {
 
@@ -28,8 +30,13 @@ Number PythonStacks::numbered(Number caller, const PythonPlace& place) {
   const Key key{caller, place.code, place.instruction, place.file, place.lines};
   if (const auto known = stacks_.find(key); known != stacks_.end()) return known->second;
   const PythonLine line = line_of(place);
-  const Number stack = names_.stack(caller, line.function, line.file,
-                                    static_cast<Number>(line.line < 0 ? 0 : line.line));
+  const auto on = [&](Number below, const PythonLine& frame) {
+    return names_.stack(below, frame.function, frame.file,
+                        static_cast<Number>(frame.line < 0 ? 0 : frame.line));
+  };
+  Number stack = caller;
+  for (const PythonLine& frame : behind(line)) stack = on(stack, frame);
+  stack = on(stack, line);
   constexpr std::size_t kMost = 1 << 17;  // programs that make code at run time
   if (stacks_.size() >= kMost) stacks_.clear();
   stacks_.emplace(key, stack);

@@ -8,12 +8,14 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/operators/gathers.h"
 #include "harness/virtual/recorder/backward.h"
+#include "harness/virtual/recorder/collector.h"
 #include "harness/virtual/recorder/modules.h"
 #include "harness/virtual/recorder/process_file.h"
 #include "harness/virtual/recorder/recording.h"
@@ -28,8 +30,10 @@ thread_local std::string last_error;
 
 void follow_uses() {
   if (operators::device.on_use == nullptr) return;
-  operators::device.on_use(
-      [](const void* memory, const char* kind) { tidemark_record_label(memory, kind, ""); });
+  operators::device.on_use([](const void* memory, const char* kind) {
+    std::string_view(kind) == device::kRead ? note_read(memory)
+                                            : tidemark_record_label(memory, kind, "");
+  });
 }
 
 void in_child() {
@@ -49,6 +53,25 @@ void note_gather(const void* output, const void* shard, int64_t shard_bytes) {
   state->gather(reinterpret_cast<std::uintptr_t>(output), reinterpret_cast<std::uintptr_t>(shard),
                 shard_bytes);
 }
+
+namespace {
+
+void settle_used(State& state) {
+  for (std::size_t device = 0; device < kDevices; ++device)
+    if (state.file().moment().devices[device].used != 0 || state.has_memory(device))
+      state.settle(device);
+}
+
+void note_use(const void* address, BlockUse use) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return;
+  const std::lock_guard lock(state->mutex);
+  state->use(reinterpret_cast<std::uintptr_t>(address), use);
+}
+
+}  // namespace
+
+void note_read(const void* address) { note_use(address, BlockUse::read); }
 
 }  // namespace tidemark::recorder
 
@@ -84,6 +107,7 @@ EXPORTED int tidemark_record_follow() {
         follow_uses();
         tidemark::operators::note_gathers();
       });
+    note_use(nullptr, BlockUse::followed);
     return 0;
   } catch (const std::exception& error) {
     last_error = std::string(error.what()).substr(0, std::string(error.what()).find('\n'));
@@ -96,10 +120,7 @@ EXPORTED const char* tidemark_record_error() { return last_error.c_str(); }
 EXPORTED void tidemark_record_end(int ended) {
   State* state = recording();
   if (state == nullptr) return;
-  if (ended != 0) {
-    for (std::size_t device = 0; device < kDevices; ++device)
-      if (state->file().moment().devices[device].used != 0) state->settle(device);
-  }
+  if (ended != 0 && !state->has_ended()) settle_used(*state);
   // Frees of Python when it ends are not the program's doing.
   if (ended != 0)
     follow(nullptr);
@@ -139,6 +160,22 @@ EXPORTED void tidemark_record_thread(uint32_t stack) {
   if (State* state = recording()) state->stacks().starts_thread(stack);
 }
 
+EXPORTED void tidemark_record_collector(const int* collects, int* count) {
+  set_collector(collects, count);
+}
+
+EXPORTED void tidemark_record_in_graph(const void* address) {
+  note_use(address, BlockUse::in_graph);
+}
+
+EXPORTED void tidemark_record_program_ends() {
+  State* state = recording();
+  if (state == nullptr) return;
+  settle_used(*state);
+  const std::lock_guard lock(state->mutex);
+  state->program_ends();
+}
+
 EXPORTED void tidemark_record_setting(const char* name, const char* value) {
   State* state = recording();
   if (state == nullptr || !state->history) return;
@@ -155,6 +192,20 @@ EXPORTED void tidemark_record_label(const void* address, const char* kind, const
   if (state == nullptr) return;
   const std::lock_guard lock(state->mutex);
   state->label(reinterpret_cast<std::uintptr_t>(address), kind, name);
+}
+
+EXPORTED void tidemark_record_freed(const char* kind) {
+  State* state = recording();
+  if (state == nullptr) return;
+  const std::lock_guard lock(state->mutex);
+  state->name_freed(kind == nullptr ? "" : kind);
+}
+
+EXPORTED int tidemark_record_is_labelled(const void* address) {
+  State* state = recording();
+  if (state == nullptr) return 0;
+  const std::lock_guard lock(state->mutex);
+  return state->label_at(reinterpret_cast<std::uintptr_t>(address)) != nullptr ? 1 : 0;
 }
 
 EXPORTED int64_t tidemark_record_phase(const char* name) {

@@ -41,12 +41,30 @@ size_t tidemark_record_stack(char* text, size_t size);
 uint32_t tidemark_record_here(void);
 void tidemark_record_thread(uint32_t stack);
 
+/// Code that a compiler wrote into `file` stands, from `line` to the next line of which this is
+/// said, for `count` frames of the program, outermost first.
+void tidemark_record_written(const char* file, int line, size_t count, const char* const* functions,
+                             const char* const* files, const int* lines);
+
+/// Places in this process's Python of the flag that its collector runs, and of the count of new
+/// objects (collector.h). Null: not known.
+void tidemark_record_collector(const int* collects, int* count);
+
 /// The allocator's setting `name` is `value`.
 void tidemark_record_setting(const char* name, const char* value);
 void tidemark_record_rank(int rank);
 /// The block at `address` is a tensor of `kind` ("parameters", "gradients", "optimizer state",
 /// "buffers") and `name`.
 void tidemark_record_label(const void* address, const char* kind, const char* name);
+/// What this thread frees from now on is a tensor of `kind`; nullptr: no longer.
+void tidemark_record_freed(const char* kind);
+/// 1 if a tensor at `address` has such a label.
+int tidemark_record_is_labelled(const void* address);
+/// A graph of autograd's that the program holds has saved the block at `address`.
+void tidemark_record_in_graph(const void* address);
+/// The program has ended, and Python's collector is to run: of what is freed from here on the
+/// record has only whether the collector frees it.
+void tidemark_record_program_ends(void);
 /// A stretch of the program begins, or the innermost one of that name ends. "forward" and
 /// "backward" begin a training step if "optimizer" came before them; before the first optimizer an
 /// outermost "forward" begins a repetition. Returns the number of steps and repetitions until now.
@@ -77,6 +95,8 @@ namespace tidemark::recorder {
 /// An all-gather into one tensor: addresses of its output and of this rank's shard, and the bytes
 /// of the shard.
 void note_gather(const void* output, const void* shard, int64_t shard_bytes);
+/// An operator reads the block around the address. Null: every block may be read.
+void note_read(const void* address);
 
 }  // namespace tidemark::recorder
 #endif

@@ -5,17 +5,21 @@
 #include <algorithm>
 #include <chrono>
 #include <string_view>
+#include <utility>
 
+#include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/recorder/backward.h"
+#include "harness/virtual/recorder/collector.h"
 
 namespace tidemark::recorder {
-namespace {
 
 std::int64_t system_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
+
+namespace {
 
 constexpr const char* kBackward = "backward";
 
@@ -42,6 +46,29 @@ Writer::Place State::place_now() {
   return {stacks_.now(is_without_place() ? backward_ : 0), module_now(*this), node_now()};
 }
 
+Books State::books(std::size_t device) {
+  Books out;
+  if (operators::device.read_memory == nullptr) return out;
+  const std::uint64_t changes = operators::device.memory_changes();
+  if (std::exchange(read_[device], changes) == changes) return out;
+  tidemark_refused refused{};
+  operators::device.read_memory(
+      static_cast<int>(device),
+      [](void* all, std::int64_t bytes, std::uint64_t address) {
+        static_cast<std::vector<Books::Change>*>(all)->push_back({bytes, address});
+      },
+      &out.changes, &refused);
+  out.refused = static_cast<std::int64_t>(refused.wanted);
+  out.left = static_cast<std::int64_t>(refused.left);
+  return out;
+}
+
+std::int64_t State::total_of(std::size_t device) {
+  return operators::device.memory_total == nullptr
+             ? 0
+             : static_cast<std::int64_t>(operators::device.memory_total(static_cast<int>(device)));
+}
+
 const std::string* State::parameter_at(std::uint64_t at) const {
   const auto* known = label_at(at);
   return known != nullptr && known->first == "parameters" ? &known->second : nullptr;
@@ -57,7 +84,29 @@ void State::gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes
   file().commit();
 }
 
+bool State::before_event(const AllocatorEntry& entry) {
+  if (entry.action_ == AllocatorEntry::FREE_REQUESTED && collects())
+    write_use(static_cast<std::uint64_t>(entry.addr_), BlockUse::collected);
+  if (!ended_) uses_.before(entry);
+  return !ended_;
+}
+
+void State::use(std::uint64_t address, BlockUse use) {
+  if (!history || ended_) return;
+  if (use != BlockUse::read) return write_use(address, use);
+  uses_.read(address, [this](std::uint64_t block) { write_use(block, BlockUse::read); });
+}
+
+void State::write_use(std::uint64_t address, BlockUse use) {
+  std::string entry = {static_cast<char>(Tag::use)};
+  put_address(entry, address);
+  put(entry, static_cast<std::uint64_t>(use));
+  write(entry);
+  file().commit();
+}
+
 std::int64_t State::phase(const std::string& name) {
+  if (name == "optimizer") uses_.bound();
   if (name == "optimizer") {
     stepped_ = has_optimizer_ = true;
   } else if (name == "forward" || name == kBackward) {
@@ -79,7 +128,9 @@ std::int64_t State::phase(const std::string& name) {
 }
 
 void State::phase_end(const std::string& name) {
-  if (leave(name) && name == kBackward) backward_ = 0;
+  if (!leave(name) || name != kBackward) return;
+  backward_ = 0;
+  uses_.bound();
 }
 
 }  // namespace tidemark::recorder

@@ -5,9 +5,13 @@
 #include <string>
 
 #include "harness/virtual/recorder/python_stacks.h"
+#include "harness/virtual/recorder/uses.h"
 #include "harness/virtual/recorder/writer.h"
 
 namespace tidemark::recorder {
+
+/// Nanoseconds since 1970.
+std::int64_t system_ns();
 
 /// No thread waits for Python's lock while it holds the follower's.
 class State : public Writer {
@@ -15,10 +19,17 @@ class State : public Writer {
   State(const std::string& path, History history);
 
   PythonStacks& stacks() { return stacks_; }
+  /// True if PyTorch's allocator can be asked about the device, which the driver has.
+  bool has_memory(std::size_t device) { return following() == this && total_of(device) > 0; }
 
   /// The name of the parameter at the address; nullptr: there is none.
   const std::string* parameter_at(std::uint64_t address) const;
   void gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes);
+  /// The block at the address is used so; read at 0: every block may be.
+  void use(std::uint64_t address, BlockUse use);
+  /// The program has ended: what is freed from here on says only whether the collector frees it.
+  void program_ends() { ended_ = true; }
+  bool has_ended() const { return ended_; }
   /// Returns the number of the step or repetition that it is part of.
   std::int64_t phase(const std::string& name);
   void phase_end(const std::string& name);
@@ -26,11 +37,18 @@ class State : public Writer {
  private:
   std::int64_t now_ns() override;
   Place place_now() override;
+  Books books(std::size_t device) override;
+  std::int64_t total_of(std::size_t device) override;
+  bool before_event(const AllocatorEntry& entry) override;
+  void write_use(std::uint64_t address, BlockUse use);
 
   PythonStacks stacks_{names()};
   std::int64_t step_ = 1, repetition_ = 1;
   bool stepped_ = false, has_optimizer_ = false;
-  Number backward_ = 0;  // the stack that called the backward that runs
+  Number backward_ = 0;                         // the stack that called the backward that runs
+  std::array<std::uint64_t, kDevices> read_{};  // changes of all devices when its books were read
+  Uses uses_;
+  bool ended_ = false;
 };
 
 }  // namespace tidemark::recorder

@@ -72,6 +72,34 @@ void Writer::on_block(std::size_t device, std::int64_t bytes) {
 
 void Writer::on_settled(std::size_t device) { commit(device); }
 
+void Writer::on_refused(std::size_t device, const Refusal& refusal) {
+  if (history) {
+    std::string entry = begun(Tag::refused);
+    put(entry, device);
+    put(entry, static_cast<std::uint64_t>(refusal.asked));
+    put(entry, static_cast<std::uint64_t>(refusal.limit));
+    const Figures& f = refusal.figures;
+    for (const std::int64_t one : {f.allocated, f.active, f.reserved, f.outside})
+      put_signed(entry, one);
+    for (const std::uint64_t one :
+         {std::uint64_t{refusal.pool.known}, refusal.pool.first, refusal.pool.second})
+      put(entry, one);
+    write(entry);
+  }
+  commit(device);
+}
+
+void Writer::on_pool(std::size_t device, std::uint64_t address, const Pool& pool) {
+  if (!history) return;
+  std::string entry = begun(Tag::pool);
+  put(entry, device);
+  put_address(entry, address);
+  put(entry, pool.first);
+  put(entry, pool.second);
+  write(entry);
+  commit(device);
+}
+
 void Writer::commit(std::size_t device) {
   file_.figures(device) = figures(device);
   file_.commit();
@@ -82,6 +110,10 @@ void Writer::on_event(const AllocatorEntry& entry) {
   const auto at = static_cast<std::uint64_t>(entry.addr_);
   if (entry.action_ == Action::FREE_COMPLETED) forget_labels(at, entry.size_);
   if (!history) return commit(device);
+  if (entry.action_ == Action::FREE_REQUESTED && !freed_kind_.empty() &&
+      frees_ == std::this_thread::get_id())
+    label(at, freed_kind_, "");
+  if (!before_event(entry)) return;
   const bool made = entry.action_ == Action::ALLOC || entry.action_ == Action::SEGMENT_ALLOC ||
                     entry.action_ == Action::SEGMENT_MAP || entry.action_ == Action::OOM;
   const bool oom = entry.action_ == Action::OOM;  // its address is what the device has free
@@ -134,6 +166,11 @@ void Writer::label(std::uint64_t at, std::string_view kind, std::string_view nam
   put(entry, name_of);
   write(entry);
   file_.commit();
+}
+
+void Writer::name_freed(std::string_view kind) {
+  freed_kind_ = kind;
+  frees_ = std::this_thread::get_id();
 }
 
 const std::pair<std::string, std::string>* Writer::label_at(std::uint64_t at) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "harness/memory/format/bound.h"
@@ -31,6 +32,8 @@ class Writer : public Follower {
   /// The kind and the name of the tensor at the address; nullptr: there is none.
   const std::pair<std::string, std::string>* label_at(std::uint64_t address) const;
   void setting(std::string_view name, std::string_view value);
+  /// What this thread frees from now on is a tensor of this kind; empty: no longer.
+  void name_freed(std::string_view kind);
   /// A step begins. `stays`: it is kept whole, also if it is like one before.
   void begin_step(std::int64_t number, bool stays = false);
   /// A stretch of the program begins, or the innermost one of that name ends; false: there is none.
@@ -62,6 +65,8 @@ class Writer : public Follower {
  private:
   virtual std::int64_t now_ns() = 0;
   virtual Place place_now() = 0;
+  /// An event of the allocator is to be written; false: it is not.
+  virtual bool before_event(const AllocatorEntry&) { return true; }
   /// An allocation was written.
   virtual void on_allocated(std::uint64_t) {}
   virtual Stream stream_of(void*) { return {}; }
@@ -70,6 +75,8 @@ class Writer : public Follower {
   void on_block(std::size_t device, std::int64_t bytes) override;
   void on_event(const AllocatorEntry& entry) override;
   void on_settled(std::size_t device) override;
+  void on_refused(std::size_t device, const Refusal& refusal) override;
+  void on_pool(std::size_t device, std::uint64_t address, const Pool& pool) override;
   /// The figures and what was written hold.
   void commit(std::size_t device);
   /// Appends to the file, until the file system has had no room for an entry.
@@ -87,6 +94,8 @@ class Writer : public Follower {
   std::uint64_t last_address_ = 0;
   std::int64_t last_ns_ = 0, step_ = 1;
   bool failed_ = false;
+  std::string freed_kind_;
+  std::thread::id frees_;
   const bool bounded_;
   std::vector<std::string> open_;  // phases, the innermost last
   std::map<void*, std::uint64_t> streams_;

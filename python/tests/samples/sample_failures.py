@@ -1,9 +1,9 @@
 """Tests that fail; test_outcomes.py runs them with tidemark and without it, and pytest prints the same."""
-import os
+import sys
 
 import pytest
 
-if os.environ.get("ON_THE_PLATFORM"):
+if "tidemark.plugin" in sys.modules:
     import tidemark
 
     platform = tidemark.ranks(1)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <string>
 
 #include "harness/virtual/device/attributes.h"
 #include "harness/virtual/device/modelled.h"
@@ -18,21 +19,32 @@ std::size_t size_of(int type) { return type == 0 ? 4 : type == 5 ? 16 : 8; }
 // Bytes of a complex number, or 0 for real ones.
 std::size_t complex_of(int type) { return type == 4 || type == 5 ? size_of(type) : 0; }
 
-/// A workspace in bytes; `recorded` where a call of an H100 had the same sizes.
+/// A workspace in bytes; `recorded` where a call of an H100 had the same sizes. One that follows
+/// recorded points says between which ones, and whether it lies beyond them.
 struct Workspace {
   double bytes = 0;
   bool recorded = false;
+  int first = 0, last = 0;  // columns of the points; 0: a rule in closed form
+  bool beyond = false;
 
   /// Workspace for numbers of `complex` bytes (0: real); of complex ones 8 with n = 1 is recorded.
   Workspace of(std::size_t complex, std::int64_t n) const {
-    return {bytes, recorded && (complex == 0 || (complex == 8 && n == 1))};
+    Workspace out = *this;
+    out.recorded = recorded && (complex == 0 || (complex == 8 && n == 1));
+    return out;
   }
 
   std::size_t given() const {
     const auto whole = static_cast<std::size_t>(bytes);
-    return recorded && tidemark::device::is_hopper()
-               ? whole
-               : tidemark::device::modelled("cuSOLVER", whole);
+    if (recorded && tidemark::device::is_hopper()) return whole;
+    return tidemark::device::modelled("cuSOLVER", whole, scope());
+  }
+
+  std::string scope() const {
+    if (last == 0) return "";
+    return "recorded from " + std::to_string(first) + " to " + std::to_string(last) +
+           (beyond ? " columns, and beyond that not known"
+                   : " columns, with straight lines between");
   }
 };
 
@@ -47,7 +59,8 @@ bool recorded(std::int64_t n) {
 struct Point {
   double n, size;
 };
-/// As recorded; straight lines between, and beyond the last one as n squared.
+/// As recorded, with straight lines between. Beyond the last point, where no size is known, as n
+/// squared.
 template <std::size_t count>
 Workspace between(const Point (&points)[count], std::int64_t size, std::size_t unit,
                   double constant = 0) {
@@ -63,7 +76,8 @@ Workspace between(const Point (&points)[count], std::int64_t size, std::size_t u
                                     std::max(part, 0.0) * (above.size - below.size)));
     at_point = above.n == n;
   }
-  return {interpolated * static_cast<double>(unit) + constant, at_point};
+  return {interpolated * static_cast<double>(unit) + constant, at_point,
+          static_cast<int>(points[0].n), static_cast<int>(last.n), n > last.n};
 }
 
 // Blocks of 32 columns: 4 bytes for each pair of blocks.
@@ -128,14 +142,19 @@ Workspace syevj(std::int64_t n, std::size_t unit) {
                                  {256, 75272}, {500, 268948}, {512, 281104}};
   return between(kElements, n, unit);
 }
-// Sum over the matrices of a batch.
+// Sum over the matrices of a batch. The six recorded sizes of one matrix are 64 to 160 bytes (twice
+// that in double) below those of syevd without its constant, and most of each does not depend on
+// the columns. So beyond them it is as syevd's, and not as n squared.
 Workspace syev_batched(std::int64_t n, std::size_t unit, std::int64_t batch) {
   constexpr Point kFloat[] = {{1, 265304},  {2, 268428},  {8, 287564},
                               {16, 314412}, {31, 368872}, {32, 372716}};
   constexpr Point kDouble[] = {{1, 530576},  {2, 536824},  {8, 575096},
                                {16, 628792}, {31, 737712}, {32, 745400}};
-  const auto one = unit == 4 ? between(kFloat, n, 1) : between(kDouble, n, 1);
-  return {one.bytes * static_cast<double>(batch), one.recorded && batch == 4};
+  Workspace one = unit == 4 ? between(kFloat, n, 1) : between(kDouble, n, 1);
+  if (one.beyond) one = syevd(n, unit);
+  one.recorded = one.recorded && n <= 32 && batch == 4;
+  one.bytes *= static_cast<double>(batch);
+  return one;
 }
 
 Workspace geev(std::int64_t n, std::size_t unit) {
@@ -195,9 +214,10 @@ Workspace gesvda(std::int64_t m, std::int64_t n, bool complex, std::int64_t batc
                               {31, 48448},     {32, 50472},    {33, 780688},   {64, 1116184},
                               {100, 1621688},  {128, 2100760}, {200, 3678552}, {256, 5249560},
                               {500, 15608888}, {512, 16265752}};
-  const Workspace one = between(kBytes, n, 1);
-  return {complex ? 2 * one.bytes - 64 : one.bytes,
-          one.recorded && m == 2 * n && batch <= 1 && (!complex || n == 1)};
+  Workspace out = between(kBytes, n, 1);
+  if (complex) out.bytes = 2 * out.bytes - 64;
+  out.recorded = out.recorded && m == 2 * n && batch <= 1 && (!complex || n == 1);
+  return out;
 }
 
 int give(int* elements, std::size_t unit, const Workspace& workspace) {

@@ -1,0 +1,170 @@
+"""Tensors in cycles of references live until Python's collector runs, which a count of new objects decides. Tidemark's own objects are not counted, and torch.compile does not
+see what it does; what only cycles hold at the peak is said."""
+import random
+import sys
+
+from testing.said import FOLDER, Said, drawn, python
+
+ALONE = {"TIDEMARK_EXEC_SETTINGS": "{}"}  # a Python of its own: in a copy of one that has imported torch the count begins elsewhere
+
+PROGRAM = """
+import gc, random, sys
+import torch
+from torch import nn
+gc.disable()
+draws = random.Random(int(sys.argv[1]))
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.y = x * 2
+        return ctx.y
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.up, self.act = nn.Linear(width, width), nn.ReLU()
+    def forward(self, x, scale=1):
+        x = self.act(self.up(x)) * scale
+        return Twice.apply(x) if cycles else x
+cycles, width, way = draws.random() < 0.5, draws.choice((32, 64)), draws.choice(("plain", "range", "evaluate", "accumulate"))
+model = nn.Sequential(*[Block(width) for _ in range(draws.randint(1, 4))]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=draws.choice((0, 0.9)))
+x = torch.ones(8, width, device="cuda")
+def made(work):
+    before = gc.get_count()[0]
+    result = work()
+    return result, gc.get_count()[0] - before
+def forward():
+    if way == "range":
+        with torch.profiler.record_function("own"):
+            return model(x)
+    if way == "evaluate":
+        with torch.no_grad():
+            model(x)
+    if way == "accumulate":
+        model(x).sum().backward()
+    return model(x)
+for step in range(7):
+    y, of_forward = made(forward)
+    counts = [of_forward] + [made(work)[1] for work in (lambda: y.sum().backward(), optimizer.step, optimizer.zero_grad)]
+    print(step, *counts, torch.cuda.memory_allocated())
+"""
+
+
+# night: three runs; exec_collector_garbage has the collector by day
+def test_flags():
+    """Python's collector runs by a count of new objects. With each flag a drawn program adds as many to it, in each part of its steps, and holds as much memory."""
+    program = FOLDER / "cycles.py"
+    program.write_text(PROGRAM)
+    flags = {"report": ("--report", FOLDER / "report", "--force"), "all": ("--report", FOLDER / "report", "--force", "--events", "all"), "races": ("--races", "on"),
+             "both": ("--report", FOLDER / "report", "--force", "--races", "on")}
+    number = random.randint(0, 1 << 30)
+    plain = Said("--", sys.executable, program, number, **ALONE).ends(0)
+    for name, words in drawn(flags.items(), 2):
+        result = Said(*words, "--", sys.executable, program, number, **ALONE).ends(0)
+        # Not the first step, nor those with a search for holders: it looks at frames and saved tensors, and Python makes objects of them.
+        of_steps = [[said.out.splitlines()[step] for step in (2, 5, 6)] for said in (plain, result)]
+        result.check(of_steps[0] == of_steps[1], f"{number} {name}: {plain.out}")
+
+
+COMPILED = """
+import logging, sys
+import torch
+from torch import nn
+import torch._dynamo.utils
+way = sys.argv[1]
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(32, 32)
+    def forward(self, x):
+        x = self.up(x).relu()
+        if way == "breaks":
+            torch._dynamo.graph_break()
+            print("eager", end=" ")
+        return x + self.up(x)
+model = nn.Sequential(*[Block() for _ in range(3)]).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), 0.1)
+def step(x):
+    with torch.profiler.record_function("own"):
+        loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+if way == "blocks":
+    for block in model:
+        block.compile(backend="aot_eager")
+else:
+    model = torch.compile(model, backend="aot_eager")
+for rows in 8, 8, 16:
+    step(torch.ones(rows, 32, device="cuda"))
+frames, breaks = (torch._dynamo.utils.counters[name] for name in ("frames", "graph_break"))
+print(dict(frames), sum(breaks.values()), torch._dynamo.utils.counters["stats"]["unique_graphs"])
+"""
+
+
+# night: torch.compile
+def test_compiled():
+    """What torch.compile makes of modules, and what it says, is the same with a report. A compiled function in which an optimizer steps has the report's hooks."""
+    program = FOLDER / "compiled.py"
+    program.write_text(COMPILED)
+    for way in drawn(("model", "breaks", "blocks"), 2):
+        plain = Said("--", sys.executable, program, way).ends(0)
+        result = Said("--report", FOLDER / "report", "--force", "--", sys.executable, program, way).ends(0)
+        result.check(result.out == plain.out, f"{way}: {plain.out}")
+        result.check(("Warning" in result.err, "tidemark_" in result.err) == ("Warning" in plain.err, False), f"{way}: {plain.err}")
+
+
+def test_garbage():
+    """What only cycles hold at the peak, by a drawn number of cycles; not what is read after the peak, and not what is held until the end."""
+    lost, later, kept = (random.randint(1, 9) for _ in range(3))
+    result = python(f"""
+import gc
+gc.disable()
+class Node:
+    def __init__(self):
+        self.tensor, self.own = torch.empty(1 << 20, dtype=torch.int8, device="cuda"), self
+later, kept = [Node() for _ in range({later})], [torch.empty(1 << 20, dtype=torch.int8, device="cuda") for _ in range({kept})]
+for _ in range({lost}):
+    Node()
+torch.empty(64 << 20, dtype=torch.int8, device="cuda")
+for node in later:
+    node.tensor.add_(1)
+del later, node
+gc.enable()
+{random.choice(("", "gc.collect()"))}
+""", "--report", FOLDER / "garbage", "--force").ends(0)
+    result.check(f"freed by Python's collector alone (cycles of references): {lost}.00 of {64 + lost + later + kept}.00 MiB" in result.err, (lost, later, kept))
+
+
+def test_read_again():
+    """A rollout that later updates read, and a carried state, were needed; an output that nothing reads again was not."""
+    program = """
+from torch import nn
+model = nn.Sequential(nn.Linear(512, 512), nn.Tanh()).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+state, kept = torch.zeros(512, 512, device="cuda"), []
+for step in range(9):
+    if step % 3 == 0 and ROLLOUT:
+        with torch.no_grad():
+            rollout = [model(state) for _ in range(4)]  # all of them are read in three updates
+    out = model(state)
+    loss = out.sum() + (sum(one.sum() for one in rollout) if ROLLOUT else 0)
+    loss.backward()
+    if step % 3 == 2 and ROLLOUT:
+        rollout.clear()
+    if STATE:
+        state = out.detach()
+    if KEPT:
+        kept.append(out)  # as a state the next step reads it, and none after that
+    del out
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    draws = {"ROLLOUT": random.random() < 0.5, "STATE": random.random() < 0.5, "KEPT": random.random() < 0.5}
+    result = python("; ".join(f"{name} = {value}" for name, value in draws.items()) + program, "--report", FOLDER / "again", "--force").ends(0)
+    line = next((line for line in result.err.splitlines() if "activations that outlive the backward" in line and " of " in line), "")
+    result.check(("MiB" in line and "<" not in line) == draws["KEPT"], draws)
+    result.check(not draws["KEPT"] or "      held by `kept` in <module> (<string>:" in result.err, "which object holds them")

@@ -1,0 +1,59 @@
+#include "harness/virtual/operators/reads.h"
+
+#include <utility>
+#include <vector>
+
+#include "harness/virtual/operators/alias.h"
+#include "harness/virtual/operators/signature.h"
+#include "harness/virtual/recorder/recorder.h"
+
+namespace tidemark::operators {
+namespace {
+
+bool follows_reads = false;
+
+void note_memory_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  if (has_parts(tensor)) {
+    for (const at::Tensor& part : parts_of(tensor)) note_memory_of(part);
+  } else if (tensor.is_cuda() && tensor.has_storage() && tensor.numel() > 0) {
+    if (const void* memory = tensor.storage().data(); memory != nullptr)
+      recorder::note_read(memory);
+  }
+}
+
+void note_memory_of(const c10::IValue& value) {
+  if (value.isTensor()) return note_memory_of(value.toTensor());
+  if (!value.isList()) return;
+  for (const c10::IValue& one : value.toListRef()) note_memory_of(one);
+}
+
+/// By argument: whether an operator reads it.
+std::vector<bool> read_by(const c10::OperatorHandle& op) {
+  const Signature signature(op);
+  std::vector<bool> out;
+  for (std::size_t i = 0; i < signature.arguments; ++i)
+    out.push_back(!signature.written[i] ||
+                  (!op.schema().arguments()[i].is_out() && !overwrites(signature.name)));
+  return out;
+}
+
+template <class AnyKernel>
+Kernel noting(const c10::OperatorHandle& op, AnyKernel kernel) {
+  return boxed([read = read_by(op), kernel = std::move(kernel)](const Invocation& call) {
+    const c10::IValue* arguments = call.last(read.size());
+    for (std::size_t i = 0; i < read.size(); ++i)
+      if (read[i]) note_memory_of(arguments[i]);
+    call.run(kernel);
+  });
+}
+
+}  // namespace
+
+void follow_reads() { follows_reads = true; }
+
+Kernel with_reads(const c10::OperatorHandle& op, Kernel kernel) {
+  return follows_reads ? noting(op, std::move(kernel)) : std::move(kernel);
+}
+
+}  // namespace tidemark::operators

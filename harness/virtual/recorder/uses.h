@@ -1,0 +1,49 @@
+// Which blocks are read again after the moments at which reports ask for that, and which of them
+// Python's collector frees.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "harness/virtual/recorder/follower.h"
+
+namespace tidemark::recorder {
+
+/// The boundaries are the moments that reports ask about: those that `bound` is called at, and each
+/// highest level of a device's active memory, as requested.
+class Uses {
+ public:
+  void bound() { ++boundaries_; }
+  /// An event of the allocator is to come.
+  void before(const AllocatorEntry& entry);
+  /// Calls first(begin of the block) for the block around the address if a boundary lies between
+  /// this read and the read or the allocation before it. Address 0: for all such blocks.
+  template <class First>
+  void read(std::uint64_t address, First first) {
+    if (address == 0) {
+      for (auto& [begin, block] : blocks_) read(begin, block, first);
+    } else if (const auto after = blocks_.upper_bound(address); after != blocks_.begin()) {
+      auto& [begin, block] = *std::prev(after);
+      if (address < block.end) read(begin, block, first);
+    }
+  }
+
+ private:
+  struct Block {
+    std::uint64_t end = 0;   // an address
+    std::uint64_t read = 0;  // boundaries before its last read that was told, or its allocation
+  };
+  template <class First>
+  void read(std::uint64_t begin, Block& block, First first) {
+    if (block.read == boundaries_) return;
+    block.read = boundaries_;
+    first(begin);
+  }
+
+  std::uint64_t boundaries_ = 0;
+  std::map<std::uint64_t, Block> blocks_;  // by address; what the program has not freed
+  std::array<std::int64_t, kDevices> active_{}, highest_{};
+};
+
+}  // namespace tidemark::recorder
