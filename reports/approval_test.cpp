@@ -32,8 +32,10 @@ TEST(Approval, Json) { approve("report.json", json_text(small_report())); }
 TEST(Approval, Markdown) { approve("summary.md", markdown(small_report())); }
 TEST(Approval, MarkdownOfAGpu) { approve("summary_gpu.md", markdown(gpu_report())); }
 TEST(Approval, JUnit) { approve("junit.xml", junit(small_report())); }
-TEST(Approval, Benchmark) { approve("benchmark.json", benchmark_json(small_report())); }
-TEST(Approval, BenchmarkOfAGpu) { approve("benchmark_gpu.json", benchmark_json(gpu_report())); }
+TEST(Approval, Benchmark) { approve("benchmark.json", whole(benchmark_json(small_report()))); }
+TEST(Approval, BenchmarkOfAGpu) {
+  approve("benchmark_gpu.json", whole(benchmark_json(gpu_report())));
+}
 TEST(Approval, Trace) { approve("trace.json", chrome_trace(small_report().trials[0].variants[0])); }
 TEST(Approval, Loss) { approve("loss.txt", loss_lines(small_report().trials[0].variants[0])); }
 TEST(Approval, TextOfACutRun) { approve("table_cut.txt", text_of(cut_report())); }

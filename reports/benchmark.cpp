@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/json.h"
+#include "harness/record/json_sink.h"
 #include "harness/record/units.h"
 #include "reports/overview.h"
 #include "reports/renderings.h"
@@ -13,6 +14,8 @@
 
 namespace tidemark {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// On the rank that has most, in the last step.
 double most_a_step(const VariantRecord& variant, std::map<std::string, std::int64_t> Step::*which) {
@@ -96,9 +99,10 @@ BenchmarkRow benchmark_row(const TrialRecord& trial, const VariantRecord& varian
   return row;
 }
 
-std::string benchmark_json(const Report& report) {
-  using Json = nlohmann::ordered_json;
-  Json benchmarks = Json::array();
+namespace {
+
+void put_rows(const Report& report, JsonSink& out) {
+  std::size_t rows = 0;
   for (const Overview& overview : overviews(report)) {
     for (std::size_t column = 0; column < overview.trials.size(); ++column) {
       const TrialRecord& trial = *overview.trials[column];
@@ -109,7 +113,7 @@ std::string benchmark_json(const Report& report) {
         const std::string name = benchmark_name(trial, row.variant) + kManualTime;
         const Ns time = step_time(row, column);
         Json entry{{"name", name},
-                   {"family_index", benchmarks.size()},
+                   {"family_index", rows++},
                    {"per_family_instance_index", 0},
                    {"run_name", name},
                    {"run_type", "iteration"},
@@ -128,20 +132,31 @@ std::string benchmark_json(const Report& report) {
         for (auto& [counter, value] : figures.counters) entry[counter] = value;
         if (time == 0) figures.label += "; not timed: no trial with a clock ran";
         entry["label"] = figures.label;
-        benchmarks.push_back(std::move(entry));
+        out.put_all(entry);
       }
     }
   }
-  const RunRecord& run = report.run;
-  return json_text(Json{{"context",
-                         {{"date", run.started},
-                          {"host_name", run.host},
-                          {"executable", "tidemark"},
-                          {"caches", Json::array()},
-                          {"tidemark", run.tidemark + " (" + run.git + ")"},
-                          {"tidemark_device", run.device_kind + " " + run.profile},
-                          {"tidemark_time", benchmark_clock(run.device_kind)}}},
-                        {"benchmarks", benchmarks}});
+}
+
+}  // namespace
+
+TextMaker benchmark_json(const Report& report) {
+  return json_text(PutJson([&report](JsonSink& out) {
+    const RunRecord& run = report.run;
+    out.open('{');
+    out.key("context");
+    out.put_all({{"date", run.started},
+                 {"host_name", run.host},
+                 {"executable", "tidemark"},
+                 {"caches", Json::array()},
+                 {"tidemark", run.tidemark + " (" + run.git + ")"},
+                 {"tidemark_device", run.device_kind + " " + run.profile},
+                 {"tidemark_time", benchmark_clock(run.device_kind)}});
+    out.key("benchmarks"), out.open('[');
+    put_rows(report, out);
+    out.close();
+    out.close();
+  }));
 }
 
 }  // namespace tidemark

@@ -156,8 +156,9 @@ bool ran_out_of_memory(const VariantRecord& variant) {
 
 std::string all_out_of_memory(const Report& report) {
   std::int64_t count = 0;
-  Bytes capacity = report.run.capacity_bytes;
+  Bytes capacity = report.run.capacity_bytes, needs = 0;
   for (const TrialRecord& trial : report.trials) {
+    needs = std::max(needs, trial.needs.value_or(0));
     for (const VariantRecord& variant : trial.variants) {
       if (!variant.not_run.empty()) continue;
       if (!ran_out_of_memory(variant)) return "";
@@ -167,7 +168,8 @@ std::string all_out_of_memory(const Report& report) {
   }
   if (count == 0) return "";
   return plural(count, "variant") + " ran out of memory" +
-         (capacity > 0 ? ": " + bytes_text(capacity) + " are too few" : "");
+         (capacity > 0 ? ": " + bytes_text(capacity) + " are too few" : "") +
+         (needs > capacity ? fmt::format("; their forms say at least {}", bytes_text(needs)) : "");
 }
 
 std::string shaped_by_capacity(const VariantRecord& variant) {

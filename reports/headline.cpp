@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "harness/record/units.h"
 #include "harness/record/verdict_kind.h"
 #include "reports/cause.h"
+#include "reports/program/finding.h"
 
 namespace tidemark {
 namespace {
@@ -47,46 +47,31 @@ std::string passed_text(const Report& report) {
   return left == 0 ? out : out + "; " + trials_text(report);
 }
 
-/// The first finding of the first program that ended badly or has one; empty: none has.
-std::string first_finding(const Report& report) {
-  for (const TrialRecord& trial : report.trials)
-    if (!trial.program->findings.empty()) return trial.program->findings.front();
-  return "";
-}
-
-// "Peak: 39.2 GiB allocated, 45.1 GiB active, 49.6 GiB reserved", of the device that has most of
-// each, after how the program ended where it did not end well.
+/// The finding of the program that ended worst, or else has the highest peak; how its checks went.
 std::string programs_headline(const Report& report) {
-  Bytes allocated = 0, active = 0, reserved = 0;
-  bool full = false, measured = false;
-  int code = 0;
-  const int failed = report.count(Status::fail), passed = report.count(Status::pass);
+  const auto peak = [](const TrialRecord& trial) -> Bytes {
+    if (trial.alive) return trial.alive->active;
+    Bytes most = 0;
+    for (const ProcessRecord& process : trial.program->processes)
+      for (const DeviceRecord& device : process.devices) most = std::max(most, device.active);
+    return most;
+  };
+  const TrialRecord* worst = nullptr;
+  Finding finding;
   for (const TrialRecord& trial : report.trials) {
-    const ProgramRecord& program = *trial.program;
-    if (code == 0) code = program.exit_code;
-    for (const ProcessRecord& process : program.processes)
-      for (const DeviceRecord& device : process.devices) {
-        measured = true;
-        allocated = std::max(allocated, device.allocated);
-        active = std::max(active, device.active);
-        reserved = std::max(reserved, device.reserved);
-        full = full || device.ooms > 0;
-      }
+    Finding one = finding_in(trial, report.run);
+    if (worst != nullptr && one.kind >= finding.kind &&
+        (one.kind != FindingKind::peak || finding.kind != FindingKind::peak ||
+         peak(trial) <= peak(*worst)))
+      continue;
+    worst = &trial, finding = std::move(one);
   }
-  std::string end = one_line(first_finding(report));
-  if (!end.empty()) {
-    end[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(end[0])));
-    end += ". ";
-  } else if (code != 0) {
-    end = fmt::format("Exit code {}{}. ", code, full ? " after running out of memory" : "");
-  }
+  std::string out = one_line(finding.text);
+  if (report.trials.size() > 1) out += " (schedule " + worst->schedule + ")";
+  const int failed = report.count(Status::fail), passed = report.count(Status::pass);
   if (failed > 0)
-    end += plural(failed, "verdict") + " failed. ";
-  else if (passed > 0)
-    end += passed_text(report) + ". ";
-  if (!measured) return end + "No process of the program has recorded CUDA memory";
-  return fmt::format("{}Peak: {} allocated, {} active, {} reserved", end, bytes_text(allocated),
-                     bytes_text(active), bytes_text(reserved));
+    return out + fmt::format("; {} of {} failed", failed, plural(failed + passed, "check"));
+  return passed > 0 ? out + fmt::format("; {} passed", plural(passed, "check")) : out;
 }
 
 }  // namespace
@@ -135,6 +120,7 @@ Status headline_status(const Report& report) {
 }
 
 std::string counts_text(const Report& report) {
+  if (!all_out_of_memory(report).empty()) return trials_text(report) + "; no verdict was judged";
   return fmt::format("{}; {} passed, {} failed, {} skipped", trials_text(report),
                      plural(report.count(Status::pass), "verdict"),
                      exact(report.count(Status::fail)), exact(report.count(Status::skip)));

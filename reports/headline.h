@@ -10,7 +10,8 @@ namespace tidemark {
 
 /// One line: "Incomplete: 7 of 12 trials finished; rank 2 was killed (signal 9) in
 /// frozen_reshard/never", "3 of 7,622 verdicts failed", "All 7,619 verdicts passed". "All" is said
-/// only where no trial and no verdict was skipped.
+/// only where no trial and no verdict was skipped. For programs: the finding
+/// (program/finding.h) and how many checks passed or failed.
 std::string headline(const Report& report);
 /// Its colour: fail, skip where nothing was judged, else pass.
 Status headline_status(const Report& report);

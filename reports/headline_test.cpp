@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "reports/overview.h"
 #include "reports/testing/sample.h"
 
 namespace tidemark {
@@ -62,7 +63,14 @@ TEST(Headline, ARunInWhichAllIsOutOfMemoryHasOneCauseAndIsNotJudged) {
   EXPECT_EQ(headline_status(report), Status::fail);
   EXPECT_EQ(control_tallies(report)[0].text(),
             "0 of 1 control caught, 1 not judged (early: it ran out of memory)");
+  const auto said = [&] {
+    const std::vector<Overview> all = overviews(report);
+    return outcome_of({&all.at(0)});
+  };
+  EXPECT_EQ(said().text, "2 variants ran out of memory") << "as the headline: nothing is judged";
+  EXPECT_EQ(said().status, Status::fail);
   trial.variants[0].errors[0].kind = ErrorKind::other;
+  EXPECT_THAT(said().text, StartsWith("1 variant ran out of memory, 1 variant ended in error"));
   EXPECT_THAT(headline(report), StartsWith("2 variants ended in error"));
 }
 

@@ -24,8 +24,15 @@ void expect_same(JsonValue mine, const Json& other) {
     RC_ASSERT(mine.natural() == other.get<std::uint64_t>());
   else if (other.is_number_integer())
     RC_ASSERT(mine.integer() == other.get<std::int64_t>());
-  if (other.is_array())
+  if (other.is_array()) {
     for (std::size_t i = 0; i < other.size(); ++i) expect_same(mine[i], other[i]);
+    std::size_t visited = 0;
+    mine.each([&](const JsonValue& item, std::size_t i) {
+      RC_ASSERT(i == visited++);
+      RC_ASSERT(item.source() == mine[i].source());
+    });
+    RC_ASSERT(visited == other.size());
+  }
   RC_ASSERT(!mine.contains("no such key"));
   if (!other.is_object()) return;
   std::size_t i = 0;
@@ -74,6 +81,18 @@ Json any_value(int depth) {
 TEST(JsonDocuments, HaveTheValuesOfTheText) {
   for_all(1000, [] {
     const Json value = any_value(4);
+    const std::string text = value.dump(*rc::gen::element(-1, 1), ' ', *rc::gen::arbitrary<bool>());
+    const JsonDocument document(text);
+    expect_same(document.root(), Json::parse(text));
+  });
+}
+
+/// Of these not every value has a place of its own; one list in it, and each has.
+TEST(JsonDocuments, LongListsOfScalars) {
+  for_all(300, [] {
+    Json value = Json::array();
+    for (int i = *rc::gen::inRange(0, 70); i > 0; --i) value.push_back(any_value(0));
+    if (*rc::gen::inRange(0, 4) == 0) value.push_back(Json::array({1}));
     const std::string text = value.dump(*rc::gen::element(-1, 1), ' ', *rc::gen::arbitrary<bool>());
     const JsonDocument document(text);
     expect_same(document.root(), Json::parse(text));

@@ -128,23 +128,23 @@ TEST(Json, ReadsBackWhatItWrote) {
                                hostile_report(), filled_report(), odd}) {
     const std::string all = json_text(report);
     EXPECT_EQ(first_difference(json_text(parse_report(all, "x")), all), "");
-    const std::string head = head_text(report), whole = json_text(without_exported(report));
+    const std::string head = whole(head_text(report)), full = json_text(without_exported(report));
     Report trials = report;
     for (TrialRecord& trial : trials.trials) trial.program.reset();  // which is whole in both
-    EXPECT_LT(head_text(trials).size(), json_text(without_exported(trials)).size() * 2 / 3);
+    EXPECT_LT(whole(head_text(trials)).size(), json_text(without_exported(trials)).size() * 2 / 3);
     Report back = parse_report(head, "x");
-    EXPECT_NE(json_text(back), whole);
+    EXPECT_NE(json_text(back), full);
     for (std::size_t t = 0; t < report.trials.size(); ++t)
       for (std::size_t v = 0; v < report.trials[t].variants.size(); ++v)
         if (const auto text = details_text(report.trials[t].variants[v]); !text.empty())
           add_details(back.trials[t].variants[v], text, "x");
-    EXPECT_EQ(first_difference(json_text(back), whole), "");
+    EXPECT_EQ(first_difference(json_text(back), full), "");
   }
 }
 
 TEST(Json, SaysWhatIsWrongWithAHeadOrDetails) {
   const Report report = small_report();
-  const std::string head = head_text(report);
+  const std::string head = whole(head_text(report));
   EXPECT_EQ(why_refused(with(head, "\"$0\"", "\"$99999\"")).find("report.json"), 0u);
   EXPECT_THAT(why_refused(with(head, "\"$0\"", "\"$99999\"")),
               HasSubstr("'$99999' is not a place among the"));
@@ -214,8 +214,8 @@ TEST(Json, SaysWhatIsWrongInOneLine) {
       {"", "cut off"},
       {good.substr(0, good.size() / 2), "cut off"},
       {with(good, "\"trials\"", "trials"), "changed or is another"},
-      {with(good, "\"3.1\"", "\"4.0\""),
-       "schema version 4.0 where this tidemark reads 1.x, 2.x and 3.1"},
+      {with(good, "\"3.2\"", "\"4.0\""),
+       "schema version 4.0 where this tidemark reads 1.x, 2.x and 3.2"},
       {with(good, "\"kinds\": \"l", "\"kinds\": \"?"), "'?' is not one of the letters olcw"},
       {with(good, "\"stream\": [2, ", "\"stream\": [9, "), "index 9 is out of range for 3 names"},
       {with(good, "\"pending\": false", "\"pending\": 0"), "pending: is number, not true or false"},

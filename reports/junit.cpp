@@ -9,6 +9,7 @@
 #include "reports/headline.h"
 #include "reports/markup.h"
 #include "reports/overview.h"
+#include "reports/program/finding.h"
 #include "reports/renderings.h"
 
 namespace tidemark {
@@ -120,19 +121,21 @@ Suite faults_suite(const Report& report) {
 }
 
 /// The case of a program is that it ended well.
-void add_program(const TrialRecord& trial, Suite& suite) {
+void add_program(const Report& report, const TrialRecord& trial, Suite& suite) {
   const ProgramRecord& program = *trial.program;
+  const std::string finding = finding_in(trial, report.run).text;
   std::string inner;
   if (program.exit_code != 0) {
     ++suite.errors;
     const std::string code = fmt::format("the program ended with exit code {}", program.exit_code);
     std::string all;
     for (const std::string& line : program.findings) all += markup_text(line) + "\n";
-    inner = element("error", program.findings.empty() ? code : program.findings.front(),
-                    all.empty() ? "" : all + code);
+    inner = element("error", finding, all + code);
   } else if (program.processes.empty()) {
     ++suite.skipped;
-    inner = element("skipped", "no process of the program has recorded CUDA memory");
+    inner = element("skipped", finding);
+  } else {
+    inner = "<system-out>" + markup_text(finding) + "</system-out>";
   }
   suite.add(trial, fmt::format("{}", fmt::join(program.words, " ")), inner);
 }
@@ -150,7 +153,7 @@ std::string junit(const Report& report) {
                  element(report.run.require_all ? "failure" : "skipped", trial.skipped));
     }
     add_unfinished(trial, *suite);
-    if (trial.program) add_program(trial, *suite);
+    if (trial.program) add_program(report, trial, *suite);
     for (const VariantRecord& variant : trial.variants) {
       if (variant.error.empty()) continue;
       ++suite->errors;

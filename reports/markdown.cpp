@@ -146,6 +146,42 @@ std::string times(const TrialRecord& trial) {
   return out;
 }
 
+// An address that has nothing of Markdown in it.
+std::string linked(const Source& source) {
+  return source.link.empty() ? plain(source.name)
+                             : fmt::format("[{}]({})", plain(source.name),
+                                           percent_encoded(source.link, ":/-._~#?=&"));
+}
+
+// Where the waste was seen, and the figures of others beside those under the telling schedule.
+std::string seen(const Overview& overview) {
+  std::string out;
+  for (const Source& source : overview.trials.front()->seen)
+    out += fmt::format("{}{}: {}", out.empty() ? "Seen in " : "; ", linked(source),
+                       plain(source.what));
+  if (!out.empty()) out += "\n\n";
+  const TrialRecord* telling = telling_trial(overview);
+  if (telling == nullptr || telling->published.empty()) return out;
+  for (const PublishedFigure& one : telling->published) {
+    const auto source = std::ranges::find(telling->seen, one.source, &Source::name);
+    out += fmt::format("- {} published {} ({}); ",
+                       source == telling->seen.end() ? plain(one.source) : linked(*source),
+                       plain(one.value), plain(one.what));
+    if (!one.before || !one.after) {
+      out += "not measured here: the two variants did not both run\n";
+      continue;
+    }
+    const Saving here{.fix = one.to,
+                      .baseline = one.from,
+                      .before = one.before,
+                      .after = *one.after,
+                      .judged = Status::pass};
+    out += fmt::format("here {} → {} saves {}\n", plain(one.from), plain(one.to),
+                       plain(saved_text(here)));
+  }
+  return out + "\n";
+}
+
 std::string unheld(const TrialRecord& trial) {
   std::string out;
   for (const VariantRecord& variant : trial.variants)
@@ -167,6 +203,7 @@ std::string table(const Overview& overview) {
       out += fmt::format("Under {} {}\n\n", plain(trial->schedule), plain(trial->not_run));
   }
   if (overview.rows.empty()) return out;
+  out += seen(overview);
   out += result(overview);
 
   const ByteUnit unit = unit_for(overview.largest, overview.smallest);
@@ -224,8 +261,9 @@ std::string markdown_code(const std::string& text) {
 }
 
 std::string markdown(const Report& report) {
+  if (report.of_programs()) return programs_markdown(report);
   std::string out = fmt::format("# tidemark: {}\n\n", plain(headline(report)));
-  if (!report.of_programs()) out += plain(counts_text(report)) + "\n\n";
+  out += plain(counts_text(report)) + "\n\n";
   for (const std::string& fault : report.run.faults) out += "- **FAILED**: " + plain(fault) + "\n";
   for (const std::string& gap : gaps(report)) out += "- " + plain(gap) + "\n";
   for (const std::string& line : fits_text(report)) out += "- " + plain(line) + "\n";
@@ -246,7 +284,6 @@ std::string markdown(const Report& report) {
       out += fmt::format("- and {} more, in report.html\n", failed.size() - kGroupsShown);
     out += "\n";
   }
-  out += programs_markdown(report.trials);
   for (const Overview& overview : overviews(report)) out += "\n" + table(overview);
   const RunRecord& run = report.run;
   out += fmt::format("\n{}: {} · torch {} · {}\n",

@@ -19,6 +19,17 @@ std::string markup_text(const std::string& text) {
   return out;
 }
 
+std::string breakable(const std::string& text) {
+  std::string out;
+  const std::string plain = markup_text(text);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    out += plain[i];
+    const bool pair = plain[i] == ':' && i > 0 && plain[i - 1] == ':';
+    if (pair || plain[i] == '/' || plain[i] == '_') out += "<wbr>";
+  }
+  return out;
+}
+
 std::string percent_encoded(const std::string& text, std::string_view kept) {
   std::string out;
   for (char c : text) {

@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 
 #include "harness/record/units.h"
 
 namespace tidemark {
 namespace {
 
-bool together(const TrialRecord& a, const TrialRecord& b) {
-  return a.scenario == b.scenario && a.size == b.size && a.ranks == b.ranks && a.mode == b.mode &&
-         a.params == b.params && a.steps == b.steps && a.seed == b.seed &&
-         a.skipped.empty() == b.skipped.empty() && a.schedule != b.schedule;
+/// Trials that are equal in this are columns of one overview, one for each schedule.
+auto columns_of(const TrialRecord& t) {
+  return std::tuple<const std::string&, const std::string&, int, Mode, const Settings&, int,
+                    std::uint64_t, bool>(t.scenario, t.size, t.ranks, t.mode, t.params, t.steps,
+                                         t.seed, t.skipped.empty());
 }
 
 OverviewRow& row_of(Overview& overview, const std::string& variant, const std::string& role) {
@@ -75,14 +77,19 @@ std::string Overview::detail() const {
 
 std::vector<Overview> overviews(const Report& report) {
   std::vector<Overview> out;
+  // For trials with these columns: the count of each schedule, and the places of their overviews.
+  std::map<decltype(columns_of(report.trials[0])),
+           std::pair<std::map<std::string_view, std::size_t>, std::vector<std::size_t>>>
+      groups;
   for (const TrialRecord& trial : report.trials) {
     if (trial.program) continue;  // has peaks of processes and no variants
-    auto group = std::ranges::find_if(out, [&](const Overview& o) {
-      return std::ranges::all_of(o.trials,
-                                 [&](const TrialRecord* t) { return together(*t, trial); });
-    });
-    if (group == out.end()) group = out.insert(out.end(), Overview{});
-    group->trials.push_back(&trial);
+    auto& [times, places] = groups[columns_of(trial)];
+    const std::size_t time = times[trial.schedule]++;
+    if (time == places.size()) {
+      places.push_back(out.size());
+      out.emplace_back();
+    }
+    out[places[time]].trials.push_back(&trial);
   }
   for (Overview& overview : out) {
     for (std::size_t i = 0; i < overview.trials.size(); ++i) fill(overview, i);

@@ -9,6 +9,7 @@
 #include "harness/record/one_line.h"
 #include "harness/record/units.h"
 #include "harness/virtual/device/text.h"
+#include "reports/cause.h"
 #include "reports/overview.h"
 
 namespace tidemark {
@@ -51,12 +52,17 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }
 
 GroupOutcome outcome_of(const std::vector<const Overview*>& groups) {
-  int passed = 0, failed = 0, errors = 0, all = 0, left = 0, lost = 0;
+  int passed = 0, failed = 0, errors = 0, full = 0, all = 0, left = 0, lost = 0;
   for (const Overview* group : groups) {
     for (const OverviewRow& row : group->rows)
-      for (const Cell& cell : row.cells) {
-        passed += cell.passed, failed += cell.failed;
-        errors += !cell.error.empty();
+      for (std::size_t i = 0; i < row.cells.size(); ++i) {
+        const Cell& cell = row.cells[i];
+        passed += cell.passed;
+        // What has no memory to run is not judged.
+        const VariantRecord* variant = variant_in(*group->trials[i], row.variant);
+        const bool no_room = variant != nullptr && ran_out_of_memory(*variant);
+        full += no_room;
+        if (!no_room) failed += cell.failed, errors += !cell.error.empty();
       }
     for (const TrialRecord* trial : group->trials) {
       ++all;
@@ -67,16 +73,17 @@ GroupOutcome outcome_of(const std::vector<const Overview*>& groups) {
   const std::string trials = plural(all, "trial");
   std::vector<std::string> parts;
   if (lost > 0) parts.push_back(fmt::format("{} of {} did not finish", lost, trials));
+  if (full > 0) parts.push_back(plural(full, "variant") + " ran out of memory");
   if (errors > 0) parts.push_back(plural(errors, "variant") + " ended in error");
   if (failed > 0)
     parts.push_back(
         fmt::format("{} of {} failed", exact(failed), plural(passed + failed, "verdict")));
   if (failed == 0 && passed > 0) parts.push_back(plural(passed, "verdict") + " passed");
   if (left > 0) parts.push_back(fmt::format("{} of {} skipped", left, trials));
-  if (passed + failed + lost + left == 0) parts.push_back("nothing judged");
-  return {failed + errors + lost > 0 ? Status::fail
-          : passed > 0               ? Status::pass
-                                     : Status::skip,
+  if (passed + failed + full + lost + left == 0) parts.push_back("nothing judged");
+  return {failed + errors + full + lost > 0 ? Status::fail
+          : passed > 0                      ? Status::pass
+                                            : Status::skip,
           fmt::format("{}", fmt::join(parts, ", "))};
 }
 

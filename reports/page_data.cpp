@@ -16,6 +16,7 @@
 #include "harness/record/terms.h"
 #include "reports/cause.h"
 #include "reports/compare/pairs.h"
+#include "reports/curves/picture.h"
 #include "reports/overview.h"
 #include "reports/picture_json.h"
 #include "reports/saving.h"
@@ -27,6 +28,24 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kFewestMoments = 200;
+
+Curve curve_of(const VariantRecord& variant) {
+  Curve out{variant.name, {}};
+  for (const LossPoint& point : variant.loss)
+    if (point.value) out.points.push_back({point.step, *point.value});
+  return out;
+}
+
+/// The loss of a variant beside the baseline's, where it has other bits at steps enough to judge.
+Json noise_json(const TrialRecord& trial, const VariantRecord& variant) {
+  const auto base = std::ranges::find(trial.variants, Role::baseline, &VariantRecord::role);
+  if (base == trial.variants.end() || variant.role == Role::baseline) return nullptr;
+  const CurveParity c = parity(curve_of(*base), curve_of(variant), {});
+  if (c.different == 0 || !c.noise) return nullptr;
+  Json out = Json::parse(curves_picture(c));
+  out["verdict"] = verdict_text(c, {});
+  return out;
+}
 
 struct Assertion {
   std::size_t trial;
@@ -132,44 +151,32 @@ class Pictures {
 
   /// The pictures with so many moments, equal ones once, and the place of each variant's.
   struct Placed {
-    Json all = Json::array();
+    Json all = Json::array(), calls;
     std::unordered_map<const VariantRecord*, std::size_t> places;
   };
   Placed placed(const Report& report, std::size_t moments) const {
     Placed out;
     std::map<std::string, std::size_t> known;
+    PageCalls calls;
     for (const TrialRecord& trial : report.trials)
       for (const VariantRecord& variant : trial.variants) {
         const auto picture = pictures_.find(&variant);
         if (picture == pictures_.end()) continue;
-        Json json = picture_json(thinned(picture->second, moments));
+        const std::vector<std::int64_t> of_page = calls.take(picture->second);
+        Json json = picture_json(thinned(picture->second, moments), of_page);
         json["names"] = {picture->second.where};
         const auto [place, fresh] = known.try_emplace(json.dump(), out.all.size());
         if (fresh) out.all.push_back(std::move(json));
         out.places[&variant] = place->second;
       }
+    out.calls = calls.json();
     return out;
   }
 
  private:
   void add(const VariantRecord& variant, std::size_t moments) {
-    const RankRecord* highest = nullptr;
-    for (const RankRecord& rank : variant.ranks)
-      if (!rank.memory.empty() &&
-          (highest == nullptr || rank.peak(Statistic::active) > highest->peak(Statistic::active)))
-        highest = &rank;
-    if (highest == nullptr) return;
-    auto bytes = unpacked_bytes(highest->memory);
-    if (!bytes || bytes->empty()) return;
-    const Snapshot history = in_blocks(record_snapshot(
-        RecordBytes{std::move(*bytes)}, fmt::format("memory of rank {}", highest->rank)));
-    for (const DeviceSummary& device : analyse(history)) {
-      MemoryPicture picture = picture_of(history, device);
-      if (picture.events.empty()) continue;
-      picture.where = fmt::format("rank {}", highest->rank);
-      pictures_.emplace(&variant, thinned(std::move(picture), moments));
-      return;
-    }
+    if (auto picture = picture_of(variant, moments))
+      pictures_.emplace(&variant, *std::move(picture));
   }
 
   std::map<const VariantRecord*, MemoryPicture> pictures_;
@@ -212,6 +219,7 @@ class PageParts {
     return {{"run", json_of(report_.run)},
             {"scenarios", outcomes(groups_)},
             {"left_out", left_out_},
+            {"calls", pictures_.calls},
             {"pictures", pictures_.all}};
   }
 
@@ -231,14 +239,17 @@ class PageParts {
         added["step_ns"] = typical_step_time(variant);
       added["shaped"] = shaped_by_capacity(variant);
       added["files"] = files_json(variant);
+      if (auto noise = noise_json(trial, variant); !noise.is_null())
+        added["noise"] = std::move(noise);
       if (const auto picture = pictures_.places.find(&variant); picture != pictures_.places.end())
         added["picture"] = picture->second;
       if (base == base_of_.end()) continue;
       const VariantRecord* other = variant_in(*base->second, variant.name);
       if (other != nullptr && !other->ranks.empty()) added["base"] = base_json(*other);
     }
-    Json out = json_of(trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed",
-                               "params", "skipped", "story", "kept", "symbols", "not_run"});
+    Json out =
+        json_of(trial, {"scenario", "size", "mode", "schedule", "ranks", "steps", "seed", "params",
+                        "skipped", "story", "kept", "symbols", "not_run", "seen", "published"});
     out.update({{"command", command(report_, trial)},
                 {"variants", std::move(variants)},
                 {"savings", savings_json(trial)},
@@ -267,6 +278,26 @@ std::string dumped(const Json& json) {
 }
 
 }  // namespace
+
+std::optional<MemoryPicture> picture_of(const VariantRecord& variant, std::size_t moments) {
+  const RankRecord* highest = nullptr;
+  for (const RankRecord& rank : variant.ranks)
+    if (!rank.memory.empty() &&
+        (highest == nullptr || rank.peak(Statistic::active) > highest->peak(Statistic::active)))
+      highest = &rank;
+  if (highest == nullptr) return {};
+  auto bytes = unpacked_bytes(highest->memory);
+  if (!bytes || bytes->empty()) return {};
+  const Snapshot history = in_blocks(record_snapshot(
+      RecordBytes{std::move(*bytes)}, fmt::format("memory of rank {}", highest->rank)));
+  for (const DeviceSummary& device : analyse(history)) {
+    MemoryPicture picture = picture_of(history, device);
+    if (picture.events.empty()) continue;
+    picture.where = fmt::format("rank {}", highest->rank);
+    return thinned(std::move(picture), moments);
+  }
+  return {};
+}
 
 Json page_data(const Report& report, const PageBudget& budget, const Report* base) {
   const PageParts parts(report, Pictures(report, budget.moments), budget, base);

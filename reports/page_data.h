@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "harness/memory/picture.h"
 #include "harness/record/record.h"
 
 namespace tidemark {
@@ -31,6 +33,10 @@ nlohmann::ordered_json page_data(const Report& report, const PageBudget& budget 
 /// same report gives the same bytes.
 std::string packed_page_data(const Report& report, const Report* base = nullptr,
                              PageBudget budget = {});
+
+/// Memory of a variant's rank with the highest peak, in at most `moments` moments; none where no
+/// memory was kept.
+std::optional<MemoryPicture> picture_of(const VariantRecord& variant, std::size_t moments);
 
 /// Gzipped JSON in base64.
 std::string packed(const nlohmann::ordered_json& data);

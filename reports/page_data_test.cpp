@@ -191,6 +191,16 @@ TEST(PageData, SavingsAreSumsOfAmounts) {
   EXPECT_EQ(terms(), Json::array());
 }
 
+TEST(Overview, HasColumnsForARunWithTrialsInCommonAlone) {
+  const Report report = small_report();
+  Report other = report;
+  EXPECT_THAT(html(report, &other), testing::HasSubstr("before: peak of fix</th>"));
+  for (TrialRecord& trial : other.trials) ++trial.seed;
+  EXPECT_THAT(html(report, &other),
+              testing::AllOf(testing::HasSubstr("Compared with run"),
+                             testing::Not(testing::HasSubstr("before: peak"))));
+}
+
 TEST(PageData, Base64) {
   EXPECT_EQ(base64(""), "");
   EXPECT_EQ(base64("f"), "Zg==");

@@ -13,6 +13,7 @@
 #include "reports/markup.h"
 #include "reports/renderings.h"
 #include "reports/saving.h"
+#include "reports/stills.h"
 
 namespace tidemark {
 namespace {
@@ -65,13 +66,12 @@ Status worse_of(Status a, Status b) {
   return Status::pass;
 }
 
-std::string base_text(const Report& base, const Changes* changes) {
-  return element(
-      "p", "gap base",
-      fmt::format("<b>Compared with run {}</b> of {}: {}. Columns named “before” hold its "
-                  "figures.{}",
-                  text(base.run.id), text(base.run.started), text(headline(base)),
-                  changes == nullptr ? "" : " " + text(changes->summary) + "."));
+std::string base_text(const Report& base, const Changes* changes, bool columns) {
+  return element("p", "gap base",
+                 fmt::format("<b>Compared with run {}</b> of {}: {}.{}{}", text(base.run.id),
+                             text(base.run.started), text(headline(base)),
+                             columns ? " Columns named “before” hold its figures." : "",
+                             changes == nullptr ? "" : " " + text(changes->summary) + "."));
 }
 
 std::string top(const Report& report, const Changes* changes) {
@@ -91,7 +91,7 @@ std::string top(const Report& report, const Changes* changes) {
 }
 
 /// What a reader must know of the figures.
-std::string notes(const Report& report, const Report* base, const Changes* changes) {
+std::string notes(const Report& report, const Report* base, const Changes* changes, bool columns) {
   const RunRecord& run = report.run;
   std::string out = "<div id=\"notes\">\n";
   for (const auto& lines : {run.faults, gaps(report), fits_text(report)})
@@ -104,7 +104,7 @@ std::string notes(const Report& report, const Report* base, const Changes* chang
                    "Step times are on a virtual clock: they compare variants and do not predict "
                    "hardware.") +
            "\n";
-  if (base != nullptr) out += base_text(*base, changes) + "\n";
+  if (base != nullptr) out += base_text(*base, changes, columns) + "\n";
   return out +
          "<p class=\"quiet files\">Beside this page: <a href=\"report.json\">report.json</a> "
          "(the record), <a href=\"summary.md\">summary.md</a>, <a "
@@ -133,7 +133,7 @@ std::string failure_html(const Report& report, const Failure& failure) {
          entry("Run it again", command_line(command(report, *failure.trial))) + "</dl></li>\n";
 }
 
-std::string failed(const Report& report) {
+std::string each_failed(const Report& report) {
   std::string out;
   const auto broken = breakdowns(report);
   for (std::size_t i = 0; i < std::min(broken.size(), kListed); ++i) {
@@ -166,20 +166,38 @@ std::string failed(const Report& report) {
          "</ul>\n<p><a href=\"#/-/assertions?status=fail\">Every verdict that failed</a></p>\n";
 }
 
-/// Gibibytes first, every byte below.
-std::string figure(const ByteUnit& unit, std::optional<Bytes> value, const std::string& more = "") {
-  if (!value) return "<td class=\"figure quiet\">–</td>";
-  return fmt::format(
-      "<td class=\"figure\"><data value=\"{}\">{} {}</data><small>{} bytes</small>{}</td>", *value,
-      unit(*value), unit.name, exact(*value), more);
+/// If every variant ran out of memory: that cause, with what would be enough; the list is folded.
+std::string failed(const Report& report) {
+  const std::string full = all_out_of_memory(report);
+  if (full.empty()) return each_failed(report);
+  return element("p", "note", status(Status::fail, "error") + " " + text(full) + ".") +
+         "<details><summary>Where each stopped</summary>" + each_failed(report) + "</details>\n";
 }
 
-std::string change(Bytes now, Bytes before) {
-  if (now == before) return "<td class=\"quiet\">none</td>";
+/// In a unit, with every byte as its tooltip.
+std::string figure(const char* head, const ByteUnit& unit, std::optional<Bytes> value,
+                   const std::string& more = "") {
+  if (!value) return "<td class=\"figure quiet\">–</td>";
   return fmt::format(
-      "<td class=\"figure changed\">{}{}<small>{:+.3g} %</small></td>", now > before ? "+" : "−",
+      "<td class=\"figure\" data-head=\"{}\"><data value=\"{}\" title=\"{} bytes\">{} "
+      "{}</data>{}</td>",
+      head, *value, exact(*value), unit(*value), unit.name, more);
+}
+
+std::string by_text(const char* of, Bytes now, Bytes before) {
+  if (now == before) return "";
+  return fmt::format(
+      "<div>{}{}{}<small>{:+.3g} %</small></div>", of, now > before ? "+" : "−",
       bytes_text(std::abs(now - before)),
       before == 0 ? 100 : 100 * static_cast<double>(now - before) / static_cast<double>(before));
+}
+
+/// What changed of the fix's peak and of the baseline's.
+std::string change(const Saving& now, const Saving& before) {
+  std::string out = by_text("", now.after, before.after);
+  if (now.before && before.before) out += by_text("baseline ", *now.before, *before.before);
+  return out.empty() ? "<td class=\"quiet\" data-head=\"change\">none</td>"
+                     : "<td class=\"figure changed\" data-head=\"change\">" + out + "</td>";
 }
 
 /// Figures beside those of this run: another run's, and those of the nights before.
@@ -191,18 +209,20 @@ struct Beside {
 
 std::string saving_cells(const Saving& one, const Beside& beside, const TrialRecord& trial) {
   const ByteUnit unit = saving_unit(std::max(one.before.value_or(0), one.after));
-  std::string out =
-      "<td>" + text(one.fix) + "</td>" + figure(unit, one.before) +
-      figure(unit, one.after, nights_html(beside.nights, trial, one.fix, one.statistic)) +
-      "<td class=\"saved\">" + text(saved_text(one)) +
-      (one.judged ? " " + status(*one.judged, "") : "") + "</td><td class=\"price\">" +
-      text(price_text(one)) + "</td>";
+  std::string out = "<td class=\"fix\">" + text(one.fix) + "</td>" +
+                    figure("peak of baseline", unit, one.before) +
+                    figure("peak of fix", unit, one.after,
+                           nights_html(beside.nights, trial, one.fix, one.statistic)) +
+                    "<td class=\"saved\" data-head=\"saved\">" +
+                    (one.judged ? status(*one.judged, saved_text(one)) : text(saved_text(one))) +
+                    "</td><td class=\"price\" data-head=\"price\">" + text(price_text(one)) +
+                    "</td>";
   if (!beside.other) return out;
   const auto pair = std::ranges::find(beside.pairs.trials, &trial, &TrialPair::fresh);
   if (pair != beside.pairs.trials.end())
     for (const Saving& other : savings_of(*pair->base))
       if (other.fix == one.fix)
-        return out + figure(unit, other.after) + change(one.after, other.after);
+        return out + figure("before: peak of fix", unit, other.after) + change(one, other);
   return out + "<td class=\"quiet\" colspan=\"2\">not there</td>";
 }
 
@@ -311,7 +331,7 @@ std::string provenance(const RunRecord& run) {
   std::string device = run.device_kind;
   if (!run.profile.empty()) device += ", " + run.profile;
   if (run.capacity_bytes > 0) device += ", " + bytes_text(run.capacity_bytes);
-  std::string out = "<dl class=\"provenance\">\n";
+  std::string out;
   if (!run.argv.empty())
     out += entry("Command", command_line(fmt::format("{}", fmt::join(run.argv, " "))));
   for (const auto& [term, value] :
@@ -331,21 +351,23 @@ std::string provenance(const RunRecord& run) {
         {"MPI", run.mpi}})
     out += entry(term, text(value));
   for (const auto& [name, value] : telling_variables(run)) out += entry(name, code_html(value));
-  return out + "</dl>\n";
+  return out.empty() ? "" : "<dl class=\"provenance\">\n" + out + "</dl>\n";
 }
 
 }  // namespace
 
 std::string page_overview(const Report& report, const Report* base, const Changes* changes,
                           const Nights* nights) {
-  const Beside beside{base == nullptr ? Pairs{} : pair_trials(*base, report), base != nullptr,
-                      nights};
-  std::string changed;
-  if (changes != nullptr)
-    for (const Section& one : changes->sections) changed += section_html(one);
-  return top(report, changes) + section("failed", "What failed", failed(report)) + changed +
-         notes(report, base, changes) +
-         section("scenarios", "Scenarios", scenarios(report, beside)) +
+  Beside beside{base == nullptr ? Pairs{} : pair_trials(*base, report), false, nights};
+  beside.other = !beside.pairs.trials.empty();  // a run without a trial in common has no figures
+  std::string effect, lists;  // what changed by how much, and each figure that did
+  if (changes != nullptr) {
+    for (const Section& one : changes->sections) effect += section_html(one);
+    for (const Section& one : changes->lists) lists += section_html(one);
+  }
+  return top(report, changes) + section("failed", "What failed", failed(report)) + effect +
+         notes(report, base, changes, beside.other) +
+         section("scenarios", "Scenarios", scenarios(report, beside)) + lists + stills(report) +
          section("provenance", "Provenance", provenance(report.run));
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "harness/record/growing_text.h"
 #include "harness/record/record.h"
 #include "reports/html.h"
 #include "reports/nights.h"
@@ -29,8 +30,9 @@ std::string junit(const Report& report);
 /// benchmark.json in Google Benchmark's shape, for its compare.py, `tidemark compare` and whatever
 /// else reads that: one row (benchmark.h) for each trial and each variant but controls. real_time
 /// is the typical step time in ms on the device's clock, of the trial or of the one beside it that
-/// has a clock; 0, and a label that says so, where none has. cpu_time is the same.
-std::string benchmark_json(const Report& report);
+/// has a clock; 0, and a label that says so, where none has. cpu_time is the same. The report
+/// must outlive the text maker.
+TextMaker benchmark_json(const Report& report);
 
 /// The first page of report.html, the contents of <main>: how the run went, what failed, what every
 /// fix saves. `base` is another run whose figures stand beside, and `changes` what changed, or

@@ -4,11 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "harness/record/units.h"
 #include "reports/compare/pairs.h"
 #include "reports/headline.h"
+#include "reports/markup.h"
 #include "reports/overview.h"
+#include "reports/program/text.h"
 #include "reports/saving.h"
 
 namespace tidemark {
@@ -81,11 +85,23 @@ const Verdict* telling(const Row& row) {
   return out == nullptr || out->name == "run" ? nullptr : out;
 }
 
+/// "64 MiB" as an author writes a limit; every byte of one that is no round number of units.
+std::string authored(Bytes bytes) {
+  constexpr std::pair<const char*, Bytes> kUnits[] = {
+      {"GiB", Bytes{1} << 30}, {"MiB", Bytes{1} << 20}, {"KiB", Bytes{1} << 10}};
+  for (const auto& [name, size] : kUnits)
+    if (bytes >= size && bytes % size == 0) return fmt::format("{} {}", exact(bytes / size), name);
+  return exact(bytes) + " bytes";
+}
+
 std::string claim_text(const Row& row) {
   const Verdict* one = telling(row);
   if (one == nullptr) return "";
   std::string out = one_line(one->name);
-  if (const std::string expected = expected_text(*one); !expected.empty()) out += ": " + expected;
+  if (is_limit(*one) && one->high && one->unit == "bytes" && !one->low)
+    out += ": at most " + authored(static_cast<Bytes>(*one->high));
+  else if (const std::string expected = expected_text(*one); !expected.empty())
+    out += ": " + expected;
   if (!one->formula.empty()) out += " = " + one_line(one->formula);
   if (row.claims.size() > 1) out += fmt::format(", and {} more", row.claims.size() - 1);
   return out;
@@ -104,8 +120,8 @@ std::optional<Bytes> peak_of(const VariantRecord* variant, Statistic statistic) 
 }
 
 std::string figure(Bytes bytes) {
-  const std::string all = exact(bytes) + " bytes", short_form = bytes_text(bytes);
-  return short_form == all ? all : fmt::format("{} ({})", short_form, all);
+  return fmt::format("<data value=\"{}\" title=\"{} bytes\">{}</data>", bytes, exact(bytes),
+                     bytes_text(bytes));
 }
 
 /// Returns the same test of another run, or null.
@@ -132,19 +148,77 @@ void drop_empty_columns(std::vector<std::vector<std::string>>& rows) {
   }
 }
 
+std::string section_id(std::size_t row) { return fmt::format("test-{}", row); }
+
+/// The peak as a part of its limit, as a bar.
+std::string limit_bar(const Row& row, Bytes peak) {
+  const Verdict* one = telling(row);
+  if (one == nullptr || !is_limit(*one) || !one->high || *one->high <= 0) return "";
+  const double share = 100 * static_cast<double>(peak) / *one->high;
+  return fmt::format(
+      "<span class=\"limit{}\" role=\"img\" aria-label=\"{:.0f} % of the limit\" title=\"{:.0f} % "
+      "of the limit\"><i style=\"width:{:.1f}%\"></i></span>",
+      share > 100 ? " over" : "", share, share, std::min(100.0, share));
+}
+
+Status status_of(const Row& row) {
+  return row.broke() ? Status::fail : row.result() == "passed" ? Status::pass : Status::skip;
+}
+
+/// "2 failed, 3 passed, 1 error": of tests, in pytest's words and order.
+std::string pytest_text(const std::vector<Row>& rows) {
+  std::map<const TrialRecord*, int>
+      worst;  // of a test's variants: 0 passed, 1 skipped, 2 failed, 3 error
+  for (const Row& row : rows) {
+    int& of = worst[row.trial];
+    of = std::max(of, row.variant == nullptr        ? 1
+                      : !row.variant->error.empty() ? 3
+                      : row.failed > 0              ? 2
+                                                    : 0);
+  }
+  std::string out;
+  for (const auto& [kind, word, words] : {std::tuple{2, "failed", "failed"},
+                                          {0, "passed", "passed"},
+                                          {1, "skipped", "skipped"},
+                                          {3, "error", "errors"}}) {
+    const auto n =
+        std::ranges::count(worst, kind, &std::pair<const TrialRecord* const, int>::second);
+    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, n == 1 ? word : words);
+  }
+  return out;
+}
+
 Section tests(const std::vector<Row>& rows, const Pairs* pairs) {
   Section out{"Tests",
               {"Peaks of the worst rank over the whole test, in the statistic that its limit or "
                "claim judges."},
               {},
-              {{"test", "result", "peak", "of", "limit or claim", "change"}}};
-  for (const Row& row : rows) {
-    const auto peak = peak_of(row.variant, statistic_of(row));
-    out.rows.push_back({row.name(), row.result(), peak ? figure(*peak) : "",
-                        peak ? name_of(statistic_of(row)) : "", claim_text(row),
-                        pairs == nullptr ? "" : change_text(row, *pairs)});
+              {}};
+  std::vector<std::string> heads{"test", "result", "peak", "of", "limit or claim"};
+  if (pairs != nullptr) heads.emplace_back("change");
+  std::string table;
+  for (const std::string& head : heads) table += "<th scope=\"col\">" + head + "</th>";
+  table = "<thead><tr>" + table + "</tr></thead>\n<tbody>";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    auto peak = peak_of(row.variant, statistic_of(row));
+    if (row.broke() && peak == Bytes{0}) peak.reset();  // it ended before it was measured
+    const std::string name = breakable(row.name());
+    table += fmt::format(
+        "<tr><td>{}</td><td data-head=\"result\"><span class=\"status {}\">{}</span></td>",
+        row.broke() ? fmt::format("<a href=\"#{}\">{}</a>", section_id(i), name) : name,
+        name_of(status_of(row)), markup_text(row.result()));
+    const auto add = [&](const char* head, const std::string& markup) {
+      table += fmt::format("<td data-head=\"{}\">{}</td>", head, markup);
+    };
+    add("peak", peak ? figure(*peak) + limit_bar(row, *peak) : "");
+    add("of", peak ? name_of(statistic_of(row)) : "");
+    add("limit or claim", breakable(claim_text(row)));
+    if (pairs != nullptr) add("change", markup_text(change_text(row, *pairs)));
+    table += "</tr>\n";
   }
-  drop_empty_columns(out.rows);
+  out.markup = "<div class=\"scroller\" tabindex=\"0\"><table class=\"cards tests\">" + table +
+               "</tbody></table></div>\n";
   return out;
 }
 
@@ -154,27 +228,21 @@ constexpr std::size_t kMostParts = 10;
 std::vector<std::vector<std::string>> alive_rows(const std::optional<AliveAtPeak>& alive) {
   if (!alive) return {};
   std::vector<std::vector<std::string>> out{
-      {"bytes", "blocks", "kind", "module and line, alive at the highest peak"}};
-  auto parts = alive->parts;
-  std::ranges::stable_sort(parts, std::greater(), &AlivePart::bytes);
-  Bytes rest = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const AlivePart& part = parts[i];
-    if (i >= kMostParts)
-      rest += part.bytes;
-    else
-      out.push_back(
-          {exact(part.bytes), std::to_string(part.count), name_of(part.kind),
-           part.module + (part.module.empty() || part.site.empty() ? "" : ", ") + part.site});
-  }
-  if (rest > 0)
+      {"memory", "blocks", "kind", "module and line, alive at the highest peak"}};
+  const LargestParts largest = largest_parts(*alive, kMostParts);
+  for (const AlivePart& part : largest.parts)
     out.push_back(
-        {exact(rest), "", "", fmt::format("in {} more lines", parts.size() - kMostParts)});
+        {figure_cell(part.bytes), std::to_string(part.count), name_of(part.kind),
+         part.module + (part.module.empty() || part.site.empty() ? "" : ", ") + part.site});
+  if (largest.rest > 0)
+    out.push_back(
+        {figure_cell(largest.rest), "", "", fmt::format("in {} more lines", largest.others)});
   return out;
 }
 
-Section failure(const Row& row, const Report& report) {
+Section failure(const Row& row, std::size_t place, const Report& report) {
   Section out{row.name()};
+  out.id = section_id(place);
   if (!row.variant->error.empty()) out.text.push_back("error: " + row.variant->error);
   for (const auto& claim : row.claims) {
     const Verdict& one = worst(claim);
@@ -224,9 +292,11 @@ bool is_of_tests(const Report& report) {
   });
 }
 
-std::string tests_page(const Report& report, const Report* base, const Changes* changes) {
+TextMaker tests_page(const Report& report, const Report* base, const Changes* changes) {
   const std::vector<Row> rows = rows_of(report);
-  Document out{"tests", headline(report), headline_status(report), {}};
+  const bool whole = report.run.ended.empty() && report.count(Course::not_run) == 0 &&
+                     report.count(Course::cut_short) == 0;
+  Document out{"tests", whole ? pytest_text(rows) : headline(report), headline_status(report), {}};
   if (changes != nullptr) {
     out.headline += "; against the other run: " + changes->result;
     if (changes->status == Status::fail) out.status = Status::fail;
@@ -240,12 +310,14 @@ std::string tests_page(const Report& report, const Report* base, const Changes* 
   const std::optional<Pairs> pairs =
       base == nullptr ? std::nullopt : std::optional(pair_trials(*base, report));
   out.sections.push_back(tests(rows, pairs ? &*pairs : nullptr));
-  for (const Row& row : rows)
-    if (row.broke()) out.sections.push_back(failure(row, report));
-  if (changes != nullptr)
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].broke()) out.sections.push_back(failure(rows[i], i, report));
+  if (changes != nullptr) {
     out.sections.insert(out.sections.end(), changes->sections.begin(), changes->sections.end());
+    out.sections.insert(out.sections.end(), changes->lists.begin(), changes->lists.end());
+  }
   if (Section all = claims(rows); all.rows.size() > 1) out.sections.push_back(std::move(all));
-  return html(out);
+  return page_of(std::move(out));
 }
 
 }  // namespace tidemark

@@ -13,6 +13,6 @@ bool is_of_tests(const Report& report);
 
 /// Tests with peak, limit or claim and result, those that failed first, with what was alive then;
 /// the change of each peak where `base` is given, and `changes`, or null.
-std::string tests_page(const Report& report, const Report* base, const Changes* changes);
+TextMaker tests_page(const Report& report, const Report* base, const Changes* changes);
 
 }  // namespace tidemark

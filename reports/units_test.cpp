@@ -23,6 +23,16 @@ TEST(Units, LargestAndSmallestBothShow) {
   EXPECT_STREQ(unit_for(0).name, "bytes");
 }
 
+TEST(Units, NothingIsWrittenAsZeroThatIsNone) {
+  const ByteUnit mib = unit_for(2 << 20);
+  EXPECT_EQ(mib(0), "0.00");
+  EXPECT_EQ(mib(4), "<0.01");
+  EXPECT_EQ(mib(5000), "<0.01");
+  EXPECT_EQ(mib(6000), "0.01");
+  EXPECT_EQ(unit_for(Bytes{20} << 30)(1 << 20), "<0.01");
+  EXPECT_EQ(unit_for(900)(1), "1");
+}
+
 TEST(Units, ExactKeepsEveryDigit) {
   EXPECT_EQ(exact(0), "0");
   EXPECT_EQ(exact(999), "999");

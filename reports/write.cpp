@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <stdexcept>
 
@@ -42,44 +43,53 @@ std::string snapshot_of(const RankRecord& rank) {
   return fmt::format("snapshot of rank {}", rank.rank);
 }
 
-/// The files of a run's folder that belong to one variant; `variant.files` names them.
-void add_files(VariantRecord& variant, const std::string& place, bool details,
-               std::vector<File>& out) {
-  const auto put = [&](const std::string& what, const std::string& path, std::string bytes) {
+/// Takes a file, by its path in the folder and what makes its bytes.
+using PutFile = std::function<void(const std::string& path, TextMaker text)>;
+
+/// What is made as a whole.
+TextMaker made(std::function<std::string()> text) {
+  return [text = std::move(text)](const Put& put) { put(text()); };
+}
+
+/// The files of a run's folder that belong to one variant; `variant.files` names them, and no file
+/// that is neither made nor in `folder`.
+void put_files(const fs::path& folder, VariantRecord& variant, const std::string& place,
+               bool details, const PutFile& out) {
+  std::vector<std::string> there;
+  const auto put = [&](const std::string& what, const std::string& path, auto text) {
     const FileBeside file{what, path};
     if (std::ranges::find(variant.files, file) == variant.files.end())
       variant.files.push_back(file);
-    out.push_back({path, std::move(bytes)});
+    there.push_back(path);
+    out(path, made(text));
   };
   if (std::string lines = loss_lines(variant); !lines.empty())
-    put("losses", "loss/" + place + ".txt", std::move(lines));
+    put("losses", "loss/" + place + ".txt", [&] { return std::move(lines); });
   if (std::ranges::any_of(variant.ranks, [](const auto& r) { return !r.spans.all.empty(); }))
-    put("trace", "trace/" + place + ".json.gz", gzip(chrome_trace(variant)));
+    put("trace", "trace/" + place + ".json.gz", [&] { return gzip(chrome_trace(variant)); });
   for (const RankRecord& rank : variant.ranks)
-    if (const auto memory = unpacked_bytes(rank.memory); memory && !memory->empty())
-      put(snapshot_of(rank), fmt::format("snapshot/{}_rank{}.record", place, rank.rank), *memory);
-  if (!details) return;
-  if (const std::string text = details_text(variant); !text.empty())
-    put(kDetails, "details/" + place + ".json.gz", gzip(text));
+    if (!rank.memory.empty())
+      put(snapshot_of(rank), fmt::format("snapshot/{}_rank{}.record", place, rank.rank), [&] {
+        auto memory = unpacked_bytes(rank.memory);
+        if (!memory)
+          refuse(folder, fmt::format("the memory of {} is damaged", place), "run it again");
+        return std::move(*memory);
+      });
+  if (details)
+    if (const std::string text = details_text(variant); !text.empty())
+      put(kDetails, "details/" + place + ".json.gz", [&] { return gzip(text); });
+  std::erase_if(variant.files, [&](const FileBeside& file) {
+    return (details || file.what != kDetails) &&
+           std::ranges::find(there, file.path) == there.end() && !fs::exists(folder / file.path);
+  });
 }
 
-/// The files that can be made of the report. It names no file that is neither made nor in `folder`.
-std::vector<File> files_of_variants(const fs::path& folder, Report& report, bool details) {
-  std::vector<File> out;
+/// The files that can be made of the report, one after another.
+void put_files(const fs::path& folder, Report& report, bool details, const PutFile& out) {
   std::map<std::string, int> taken;
   for (TrialRecord& trial : report.trials)
-    for (VariantRecord& variant : trial.variants) {
-      const std::string place = variant_place(trial, variant, taken);
-      const auto first = static_cast<std::ptrdiff_t>(out.size());
-      add_files(variant, place, details, out);
-      std::erase_if(variant.files, [&](const FileBeside& file) {
-        return std::find_if(out.begin() + first, out.end(),
-                            [&](const File& made) { return made.path == file.path; }) ==
-                   out.end() &&
-               !fs::exists(folder / file.path);
-      });
-    }
-  return out;
+    for (VariantRecord& variant : trial.variants)
+      put_files(folder, variant, variant_place(trial, variant, taken), details, out);
 }
 
 /// The run's folder: `path` itself, or where it is the report.json of one.
@@ -123,12 +133,12 @@ void read_memories(const fs::path& folder, Report& report) {
       }
 }
 
-void add_renderings(std::vector<File>& out, const Report& report, const Report* base = nullptr,
+void put_renderings(const PutFile& out, const Report& report, const Report* base = nullptr,
                     const Changes* changes = nullptr, const Nights* nights = nullptr) {
-  out.push_back({"junit.xml", junit(report)});
-  out.push_back({"summary.md", markdown(report)});
-  out.push_back({"benchmark.json", benchmark_json(report)});
-  out.push_back({"report.html", html(report, base, changes, nights)});
+  out("junit.xml", made([&] { return junit(report); }));
+  out("summary.md", made([&] { return markdown(report); }));
+  out("benchmark.json", benchmark_json(report));
+  out("report.html", page_of(report, base, changes, nights));
 }
 
 }  // namespace
@@ -153,32 +163,29 @@ std::string trial_folder(const TrialRecord& trial) {
   return out;
 }
 
-void write_all(const fs::path& folder, const Report& report, FindNights nights) {
+void write_all(const fs::path& folder, Report report, FindNights nights) {
   if (fs::exists(folder / "report.json"))
     refuse(folder, "holds a report already", "choose another output folder (--out)");
-  Report written = report;
-  for (TrialRecord& trial : written.trials) put_in_order(trial.verdicts);
-  std::vector<File> rest = files_of_variants(folder, written, true);
-  const auto needed = std::ranges::stable_partition(
-      rest, [](const File& file) { return file.path.starts_with(kDetails); });
-  std::vector<File> files(std::move_iterator(rest.begin()), std::move_iterator(needed.begin()));
-  rest.erase(rest.begin(), needed.begin());
-  const Nights past = nights == nullptr ? Nights() : nights(folder, written);
-  add_renderings(rest, written, nullptr, nullptr, &past);
-  files.push_back({"report.json", head_text(written)});
+  for (TrialRecord& trial : report.trials) put_in_order(trial.verdicts);
   Drafts drafts(
       folder,
       "make room there, then write the report by tidemark report; or choose another output folder "
       "(--out)");
-  for (const File& file : files) drafts.write(file);
+  put_files(folder, report, true, [&](const std::string& path, const TextMaker& text) {
+    if (path.starts_with(kDetails)) drafts.write({path, "", text});
+  });
+  drafts.write({"report.json", "", head_text(report)});
   std::vector<std::string> missing;
-  for (const File& file : rest) {
+  const PutFile put = [&](const std::string& path, const TextMaker& text) {
     try {
-      write_files(folder, {file});
+      write_files(folder, {{path, "", text}});
     } catch (const std::runtime_error& error) {
-      missing.emplace_back(missing.empty() ? error.what() : file.path);
+      missing.emplace_back(missing.empty() ? error.what() : path);
     }
-  }
+  };
+  put_files(folder, report, false, put);
+  const Nights past = nights == nullptr ? Nights() : nights(folder, report);
+  put_renderings(put, report, nullptr, nullptr, &past);
   drafts.publish();  // last: who sees report.json sees the others too
   if (missing.empty()) return;
   const std::size_t others = missing.size() - 1;
@@ -205,12 +212,16 @@ Rendered rerender(const fs::path& path, const Report* base,
   if (report.of_programs()) return {folder, std::move(report)};
   std::optional<Changes> changes;
   if (base != nullptr && changed != nullptr) changes = changed(*base, report);
-  std::vector<File> files = files_of_variants(folder, report, false);
-  const Nights past = nights == nullptr ? Nights() : nights(folder, report);
-  add_renderings(files, report, base, changes ? &*changes : nullptr, &past);
-  write_files(
-      folder, files,
+  Drafts drafts(
+      folder,
       "make the folder writable, or copy report.json and details/ to another and render that");
+  const PutFile put = [&](const std::string& path, const TextMaker& text) {
+    drafts.write({path, "", text});
+  };
+  put_files(folder, report, false, put);
+  const Nights past = nights == nullptr ? Nights() : nights(folder, report);
+  put_renderings(put, report, base, changes ? &*changes : nullptr, &past);
+  drafts.publish();
   return {folder, std::move(report)};
 }
 

@@ -19,8 +19,7 @@ using FindNights = Nights (*)(const std::filesystem::path& folder, const Report&
 /// snapshot/. Files appear whole, report.json last. Throws std::runtime_error in one line, also
 /// where there is a report already. Where report.json and details/ can be written and others
 /// cannot (no space is left), the error names the first of those, and what fits is there.
-void write_all(const std::filesystem::path& folder, const Report& report,
-               FindNights nights = nullptr);
+void write_all(const std::filesystem::path& folder, Report report, FindNights nights = nullptr);
 
 /// The record with the details beside it. `path` is report.json or its folder. Throws
 /// std::runtime_error in one line.

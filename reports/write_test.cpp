@@ -113,7 +113,7 @@ TEST_F(Files, NothingHalfWritten) {
   EXPECT_THAT(refusal([&] {
                 write_files(scratch / "full", {{"a", "x"}, {"b", std::string(100000, 'y')}});
               }),
-              HasSubstr("cannot be written: File exists"));
+              HasSubstr("b.partial: cannot be written: Is a directory"));
   EXPECT_TRUE(contents(scratch / "full").empty());
 }
 
@@ -121,7 +121,7 @@ TEST_F(Files, WhatFitsOnAFullDiskIsThere) {
   fs::create_directories(scratch / "rest/report.html.partial");
   fs::create_directories(scratch / "rest/junit.xml.partial");
   EXPECT_THAT(refusal([&] { write_all(scratch / "rest", sample_report(2)); }),
-              AllOf(HasSubstr("junit.xml: cannot be written: File exists"),
+              AllOf(HasSubstr("junit.xml.partial: cannot be written: Is a directory"),
                     HasSubstr(", and 1 more file; report.json and details/ are whole: make room, "
                               "then write the others by tidemark report ")));
   EXPECT_TRUE(fs::exists(scratch / "rest/summary.md"));
@@ -131,7 +131,7 @@ TEST_F(Files, WhatFitsOnAFullDiskIsThere) {
 
   fs::create_directories(scratch / "none/report.json.partial");
   EXPECT_THAT(refusal([&] { write_all(scratch / "none", sample_report(2)); }),
-              HasSubstr("report.json: cannot be written: File exists: make room there"));
+              HasSubstr("report.json.partial: cannot be written: Is a directory: make room there"));
   EXPECT_TRUE(contents(scratch / "none").empty());
 }
 
@@ -248,9 +248,9 @@ TEST(Html, ResultAndTableStandInTheSource) {
   EXPECT_THAT(source, HasSubstr("<title>tidemark: " + headline(report) + "</title>"));
   EXPECT_THAT(source, HasSubstr(">" + headline(report) + "</h1>"));
   EXPECT_THAT(source, HasSubstr("a href=\"#/fsdp_prefetch?trial=0\">fsdp_prefetch</a> / "));
-  EXPECT_THAT(source, HasSubstr(" bytes</small>"));
+  EXPECT_THAT(source, HasSubstr(" bytes\">"));
   EXPECT_THAT(source, HasSubstr("memory/form/reserved/backward"));
-  EXPECT_THAT(source, testing::Not(HasSubstr("<noscript")));
+  EXPECT_THAT(source, HasSubstr("<noscript"));
 }
 
 TEST(Html, AnotherRunStandsBeside) {
@@ -310,8 +310,9 @@ TEST(Html, OfADocumentTheTextAndTheDataOfItsCharts) {
                       {{"step", "A"}, {"1", "x"}}}}});
   EXPECT_THAT(page, HasSubstr("<h1 class=\"fail\">&lt;b&gt;</h1>"));
   EXPECT_THAT(page, HasSubstr("<p>a &lt; b</p>"));
-  EXPECT_THAT(page, HasSubstr(R"({"title":"\u003c/script>","x":"step","y":"loss","bytes":false,)"
-                              R"("lines":[{"name":"A","points":[[1.0,0.5],[2.0,null]]}]})"));
+  EXPECT_THAT(
+      page, HasSubstr(R"({"title":"\u003c/script>","x":"step","y":"loss","bytes":false,)"
+                      R"("dates":false,"lines":[{"name":"A","points":[[1.0,0.5],[2.0,null]]}]})"));
   EXPECT_THAT(page, HasSubstr("<td class=\"figure\">1</td><td>x</td>"));
   EXPECT_THAT(page, testing::Not(HasSubstr("no points")));
 }

@@ -55,7 +55,7 @@ struct Gathered {
 
 /// One figure of each metric, the median, in the order in which the metrics come.
 std::vector<BenchmarkFigure> medians_of(const std::vector<BenchmarkFigure>& figures) {
-  std::vector<std::uint32_t> by_metric(figures.size()), firsts;
+  std::vector<std::uint32_t> by_metric(figures.size());
   std::iota(by_metric.begin(), by_metric.end(), 0);
   std::ranges::sort(by_metric, {}, [&](std::uint32_t i) {
     return std::tuple(figures[i].metric, figures[i].value, i);

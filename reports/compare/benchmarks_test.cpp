@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Json rows_of(const Report& report) { return Json::parse(benchmark_json(report)); }
+Json rows_of(const Report& report) { return Json::parse(whole(benchmark_json(report))); }
 Benchmarks read(const Json& json) { return parse_benchmarks(json.dump(), "benchmark.json"); }
 
 Comparison against(const Json& base, const Json& fresh, bool allow_missing = false) {

@@ -84,15 +84,16 @@ void give_symbols(std::vector<CodeLine>& before, std::vector<CodeLine>& after) {
             symbols.try_emplace({line.function, line.text}, symbols.size() + 1).first->second;
 }
 
-/// How far the lines of `b` have moved: the median over those that are one in each file.
+/// How far the lines of `b` have moved: the median over lines that both files have equally often.
 std::int64_t shift_of(const CodeLines& a, const CodeLines& b) {
   std::map<std::size_t, std::pair<CodeLines, CodeLines>> by_symbol;
   for (CodeLine* line : a) by_symbol[line->symbol].first.push_back(line);
   for (CodeLine* line : b) by_symbol[line->symbol].second.push_back(line);
   std::vector<std::int64_t> shifts;
   for (const auto& [symbol, lines] : by_symbol)
-    if (symbol > 0 && lines.first.size() == 1 && lines.second.size() == 1)
-      shifts.push_back(lines.second[0]->number - lines.first[0]->number);
+    if (symbol > 0 && lines.first.size() == lines.second.size())
+      for (std::size_t i = 0; i < lines.first.size(); ++i)
+        shifts.push_back(lines.second[i]->number - lines.first[i]->number);
   if (shifts.empty()) return 0;
   const auto middle = shifts.begin() + std::ssize(shifts) / 2;
   std::ranges::nth_element(shifts, middle);

@@ -80,8 +80,10 @@ std::vector<std::string> differences(const RunRecord& base, const RunRecord& fre
     differ(out, one_line(name).c_str(), values[0], values[1]);
   differ(out, "device", base.device_kind, fresh.device_kind);
   differ(out, "profile", base.profile, fresh.profile);
-  differ(out, "capacity", std::to_string(base.capacity_bytes),
-         std::to_string(fresh.capacity_bytes));
+  const Bytes before = base.capacity_bytes, after = fresh.capacity_bytes;
+  const bool near = bytes_text(before) == bytes_text(after);
+  differ(out, "capacity", near ? exact(before) + " bytes" : bytes_text(before),
+         near ? exact(after) + " bytes" : bytes_text(after));
   for (const auto& [what, of] : {std::pair{"tidemark", &RunRecord::tidemark},
                                  {"git", &RunRecord::git},
                                  {"torch", &RunRecord::torch},

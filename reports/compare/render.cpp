@@ -11,6 +11,7 @@
 #include "harness/record/units.h"
 #include "reports/compare/kinds_changed.h"
 #include "reports/compare/lines.h"
+#include "reports/compare/overlay.h"
 #include "reports/compare/pairs.h"
 #include "reports/html.h"
 #include "reports/overview.h"
@@ -131,7 +132,9 @@ std::vector<std::string> first(const std::vector<std::string>& lines, std::size_
 void add(std::vector<Section>& out, const std::string& title, const std::vector<std::string>& lines,
          std::size_t most) {
   if (!lines.empty())
-    out.push_back({fmt::format("{} ({})", title, lines.size()), first(lines, most)});
+    out.push_back({.title = fmt::format("{} ({})", title, lines.size()),
+                   .text = first(lines, most),
+                   .folded = true});
 }
 
 /// A line of a table of differences: "+1,048,576  activations, layers.*, forward model.py:3".
@@ -221,10 +224,24 @@ std::vector<Chart> charts(const Comparison& c, const Side& base, const Side& fre
   return out;
 }
 
-/// "no regression", "1 regression", "nothing was compared".
-std::string result(const Comparison& c) {
+/// The highest peak of a report's programs, as requested.
+Bytes highest_peak_of(const Report& report) {
+  Bytes out = 0;
+  for (const TrialRecord* trial : trials_of(report, true))
+    if (trial->alive) out = std::max(out, trial->alive->active);
+  return out;
+}
+
+/// "no regression", "1 regression", "nothing was compared"; of programs with the change of the
+/// peak: "no regression, 896 MiB less at the peak".
+std::string result(const Comparison& c, const Side& base, const Side& fresh) {
   if (c.exit_code() == 4) return "nothing was compared";
-  return c.exit_code() == 0 ? "no regression" : plural(c.regressions(), "regression");
+  const std::string out =
+      c.exit_code() == 0 ? "no regression" : plural(c.regressions(), "regression");
+  const Bytes before = highest_peak_of(base.report), after = highest_peak_of(fresh.report);
+  if (before == 0 || after == 0 || before == after) return out;
+  return fmt::format("{}, {} {} at the peak", out, bytes_text(std::abs(after - before)),
+                     after > before ? "more" : "less");
 }
 
 }  // namespace
@@ -248,14 +265,20 @@ std::vector<Section> causes(const Comparison& c, const Side& base, const Side& f
   return out;
 }
 
-std::vector<Section> changes(const Comparison& c, const Side& base, const Side& fresh,
-                             std::size_t most) {
-  std::vector<Section> out = causes(c, base, fresh, most);
+std::vector<Section> lists(const Comparison& c, std::size_t most) {
+  std::vector<Section> out;
   add(out, "Regressions", sentences(c, Effect::regression), most);
   add(out, missing_title(c), c.missing, most);
   add(out, "Improvements", sentences(c, Effect::improvement), most);
   add(out, "Other changes", sentences(c, Effect::changed), most);
   add(out, "New", c.fresh, most);
+  return out;
+}
+
+std::vector<Section> changes(const Comparison& c, const Side& base, const Side& fresh,
+                             std::size_t most) {
+  std::vector<Section> out = causes(c, base, fresh, most);
+  for (Section& section : lists(c, most)) out.push_back(std::move(section));
   return out;
 }
 
@@ -274,7 +297,10 @@ Changes changes_of(const Comparison& c, const Side& base, const Side& fresh) {
   const Status status = c.exit_code() == 0   ? Status::pass
                         : c.exit_code() == 4 ? Status::skip
                                              : Status::fail;
-  return {result(c), comparison_summary(c), status, changes(c, base, fresh, kShown)};
+  std::vector<Section> sections = causes(c, base, fresh, kShown);
+  add_overlays(sections, base, fresh);
+  return {result(c, base, fresh), comparison_summary(c), status, std::move(sections),
+          lists(c, kShown)};
 }
 
 std::string sentence(const VerdictChange& turn) {
@@ -340,23 +366,25 @@ std::string comparison_text(const Comparison& c, const Side& base, const Side& f
 
 std::string comparison_markdown(const Comparison& c, const Side& base, const Side& fresh) {
   std::string out = fmt::format("# tidemark compare: {}\n\n{}\n\n- base: {}\n- new: {}\n\n",
-                                result(c), comparison_summary(c), markdown_text(described(base)),
-                                markdown_text(described(fresh)));
+                                result(c, base, fresh), comparison_summary(c),
+                                markdown_text(described(base)), markdown_text(described(fresh)));
   if (c.same_run) out += fmt::format("{}.\n\n", same_run_text(c));
   out += markdown_of(changes(c, base, fresh, kShown));
   return out + fmt::format("Thresholds: `{}`\n", fmt::join(c.thresholds, " "));
 }
 
 std::string comparison_html(const Comparison& c, const Side& base, const Side& fresh) {
-  Document out{"compare", result(c), c.exit_code() == 0 ? Status::pass : Status::fail};
+  Document out{"compare", result(c, base, fresh), c.exit_code() == 0 ? Status::pass : Status::fail};
   std::vector<std::string> top{comparison_summary(c), "Base: " + described(base),
                                "New: " + described(fresh)};
   if (c.same_run) top.push_back(same_run_text(c));
   out.sections.push_back({"", std::move(top)});
-  for (Section& section : changes(c, base, fresh, kRows))
-    out.sections.push_back(std::move(section));
+  std::vector<Section> sections = causes(c, base, fresh, kRows);
+  add_overlays(sections, base, fresh);
+  std::ranges::move(sections, std::back_inserter(out.sections));
   out.sections.push_back({"Both runs, overlaid", {}, charts(c, base, fresh)});
   if (out.sections.back().charts.empty()) out.sections.pop_back();
+  for (Section& section : lists(c, kRows)) out.sections.push_back(std::move(section));
   out.sections.push_back({"Thresholds", {fmt::format("{}", fmt::join(c.thresholds, " "))}});
   return html(out);
 }

@@ -1,6 +1,7 @@
 // A comparison for people (text, Markdown, HTML) and for programs (JSON).
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "reports/compare/compare.h"
@@ -12,6 +13,7 @@ namespace tidemark {
 struct Side {
   std::string name;
   const Report& report;
+  std::filesystem::path folder = {};  // of the records of its programs; empty: none
 };
 
 /// All changes, as one document of which text, Markdown and pages are renderings: the differences
@@ -23,6 +25,8 @@ std::vector<Section> changes(const Comparison& comparison, const Side& base, con
 /// The first of these sections: the cause, and what the new peaks have beyond the old ones.
 std::vector<Section> causes(const Comparison& comparison, const Side& base, const Side& fresh,
                             std::size_t most);
+/// The others: what is worse, missing, better, and the rest.
+std::vector<Section> lists(const Comparison& comparison, std::size_t most);
 /// Sections as text.
 std::string text_of(const std::vector<Section>& sections);
 /// For the page of the new report.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/record/units.h"
@@ -13,11 +12,12 @@
 #include "reports/fit/advice.h"
 #include "reports/fit/text.h"
 #include "reports/html.h"
+#include "reports/markup.h"
+#include "reports/saving.h"
+#include "reports/still.h"
 
 namespace tidemark {
 namespace {
-
-using nlohmann::ordered_json;
 
 /// The listed values of a run: all but that of `searched`.
 std::string listed_of(const FitRun& run, const FitVariable* searched) {
@@ -34,18 +34,28 @@ double number_of(const std::string& value) {
   return number;
 }
 
-/// A line for each combination, and one for the capacity of each GPU.
+/// The largest searched value that an answer names: what fits, and the next one that does not.
+double farthest(const FitRecord& record) {
+  double out = 0;
+  for (const FitAnswer& answer : record.answers)
+    out = std::max({out, number_of(answer.largest), number_of(answer.next)});
+  return out;
+}
+
+/// A line for each combination, and one for the capacity of each GPU, as far as the answers go.
 std::vector<Chart> curves(const FitRecord& record, const FitVariable* searched) {
   if (searched == nullptr) return {};
   Chart chart{
       "Peak of reserved memory over " + searched->name, searched->name, "reserved", true, {}};
   std::map<std::string, Line> lines;
   std::set<double> places;
+  const double last = farthest(record);
   for (const FitRun& run : record.runs) {
     if (!run.room || run.exit_code != 0 || !run.unknown.empty() || run.ooms > 0) continue;
     std::string name = listed_of(run, searched);
     name += (name.empty() ? "" : ", ") + ("as " + run.gpu);
     const double place = number_of(run.values.at(searched->name));
+    if (last > 0 && place > last) continue;
     places.insert(place);
     Line& line = lines.try_emplace(name, Line{name, {}}).first->second;
     line.points.emplace_back(place, static_cast<double>(run.reserved));
@@ -58,9 +68,11 @@ std::vector<Chart> curves(const FitRecord& record, const FitVariable* searched) 
   std::set<std::string> drawn;
   for (const FitAnswer& answer : record.answers) {
     if (!drawn.insert(answer.gpu).second) continue;
-    const auto level = static_cast<double>(answer.capacity);
-    chart.lines.push_back({fmt::format("{} has {}", answer.gpu, bytes_text(answer.capacity)),
-                           {{*places.begin(), level}, {*places.rbegin(), level}}});
+    const auto level = static_cast<double>(answer.most());
+    chart.lines.push_back({fmt::format("{} has {}", answer.gpu, bytes_text(answer.most())),
+                           {{*places.begin(), level}, {*places.rbegin(), level}},
+                           {},
+                           true});
   }
   return {chart};
 }
@@ -75,8 +87,8 @@ const FitRun* run_of(const FitRecord& record, const std::string& room, const Fit
 /// True if the values of a run with room fit the GPU of an answer: as they ran there, or as the
 /// answer of their combination says of them.
 bool fits(const FitRecord& record, const FitAnswer& of_gpu, const FitRun& room) {
-  if (room.reserved <= of_gpu.capacity) return true;
-  if (room.allocated > of_gpu.capacity) return false;
+  if (room.reserved <= of_gpu.most()) return true;
+  if (room.allocated > of_gpu.most()) return false;
   for (const FitRun& run : record.runs)
     if (!run.room && run.gpu == of_gpu.gpu && run.values == room.values)
       return run.ooms == 0 && run.exit_code == 0;
@@ -96,70 +108,102 @@ bool fits(const FitRecord& record, const FitAnswer& of_gpu, const FitRun& room) 
   return false;
 }
 
+std::string cell(const FitRecord& record, const FitAnswer& answer, const FitRun* run) {
+  if (run == nullptr) return "<td class=\"quiet\">not run</td>";
+  if (run->exit_code != 0 || !run->unknown.empty())
+    return fmt::format("<td class=\"quiet\">{}</td>", run->ooms > 0 ? "out of memory" : "refused");
+  const double share = static_cast<double>(run->reserved) / static_cast<double>(answer.most());
+  const bool over = !fits(record, answer, *run);
+  return fmt::format(
+      "<td class=\"figure{}\" title=\"{} bytes, {:.1f} % of the capacity\" "
+      "style=\"background:color-mix(in srgb, var(--{}) {}%, transparent)\"><data "
+      "value=\"{}\">{}</data></td>",
+      over ? " over" : "", exact(run->reserved), 100 * share, over ? "fail" : "pass",
+      static_cast<int>(12 + 38 * std::min(1.0, share)), run->reserved, bytes_text(run->reserved));
+}
+
 /// Tables of exactly two variables, one for each GPU, with the share of it that each combination
-/// takes.
+/// takes. The variable with more values goes down; values without a run are left out.
 std::vector<Picture> maps(const FitRecord& record) {
   if (record.variables.size() != 2) return {};
-  const FitVariable &down = record.variables[0], &across = record.variables[1];
-  std::vector<std::string> columns;
-  for (const std::string& value : across.values)
-    if (std::ranges::any_of(record.runs,
-                            [&](const FitRun& run) { return run.values.at(across.name) == value; }))
-      columns.push_back(value);
+  const auto seen = [&](const FitVariable& variable, const std::string& room) {
+    std::vector<std::string> out;
+    for (const std::string& value : variable.values)
+      if (std::ranges::any_of(record.runs, [&](const FitRun& run) {
+            return run.room && run.gpu == room && run.values.at(variable.name) == value;
+          }))
+        out.push_back(value);
+    return out;
+  };
   std::vector<Picture> out;
   std::set<std::string> drawn;
   for (const FitAnswer& answer : record.answers) {
     if (!drawn.insert(answer.gpu).second) continue;
-    ordered_json rows = ordered_json::array();
-    for (const std::string& value : down.values) {
-      ordered_json cells = ordered_json::array();
-      for (const std::string& column : columns) {
-        const FitRun* run =
-            run_of(record, answer.room, {{down.name, value}, {across.name, column}});
-        if (run == nullptr)
-          cells.push_back(nullptr);
-        else if (run->exit_code != 0 || !run->unknown.empty())
-          cells.push_back({{"text", run->ooms > 0 ? "out of memory" : "refused"}});
-        else
-          cells.push_back(
-              {{"bytes", run->reserved},
-               {"share", static_cast<double>(run->reserved) / static_cast<double>(answer.capacity)},
-               {"fits", fits(record, answer, *run)}});
-      }
-      rows.push_back({{"name", value}, {"cells", cells}});
+    const FitVariable *down = &record.variables[0], *across = &record.variables[1];
+    std::vector<std::string> values = seen(*down, answer.room),
+                             columns = seen(*across, answer.room);
+    if (values.size() < columns.size()) std::swap(down, across), std::swap(values, columns);
+    std::string table = fmt::format("<th scope=\"col\">{} \\ {}</th>", markup_text(down->name),
+                                    markup_text(across->name));
+    for (const std::string& column : columns)
+      table += fmt::format("<th scope=\"col\" class=\"figure\">{}</th>", markup_text(column));
+    table = "<thead><tr>" + table + "</tr></thead><tbody>";
+    for (const std::string& value : values) {
+      table += fmt::format("<tr><th scope=\"row\">{}</th>", markup_text(value));
+      for (const std::string& column : columns)
+        table += cell(record, answer,
+                      run_of(record, answer.room, {{down->name, value}, {across->name, column}}));
+      table += "</tr>\n";
     }
-    const ordered_json data{{"kind", "heat"},     {"x", across.name},
-                            {"y", down.name},     {"capacity", answer.capacity},
-                            {"columns", columns}, {"rows", rows}};
-    out.push_back({"Peak of reserved memory on " + answer.gpu, data.dump()});
+    out.push_back(
+        {"Peak of reserved memory on " + answer.gpu, "",
+         fmt::format("<div class=\"scroller\" tabindex=\"0\"><table "
+                     "class=\"heat\">{}</tbody></table></div><p class=\"quiet\">The "
+                     "allocator can have {}. The figures are those with room to spare; red "
+                     "ones do not fit, others fit, if need be with a retry.</p>",
+                     table, bytes_text(answer.capacity))});
   }
   return out;
 }
 
-/// A bar for each answer with a run.
+/// A bar for each answer with a run, in the colours of the kinds.
 std::vector<Picture> alive(const FitRecord& record, const FitVariable* searched) {
-  std::vector<std::string> kinds;
-  ordered_json rows = ordered_json::array();
-  for (const bool fill : {false, true})
-    for (const FitAnswer& answer : record.answers) {
-      if (!answer.run || !answer.run->alive) continue;
-      std::map<std::string, Bytes> sums;
-      for (const AlivePart& part : answer.run->alive->parts) sums[name_of(part.kind)] += part.bytes;
-      for (const auto& [kind, sum] : sums)
-        if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
-      if (!fill) continue;
-      std::vector<Bytes> parts;
-      for (const std::string& kind : kinds) parts.push_back(sums[kind]);
-      std::string name = listed_of(*answer.run, searched);
-      if (searched != nullptr)
-        name += (name.empty() ? "" : ", ") + searched->name + " " +
-                answer.run->values.at(searched->name);
-      rows.push_back(
-          {{"name", name}, {"what", answer.gpu + ": " + answer.verdict}, {"parts", parts}});
+  Bytes largest = 1;
+  std::set<MemoryKind> kinds;
+  for (const FitAnswer& answer : record.answers)
+    if (answer.run && answer.run->alive) {
+      largest = std::max(largest, answer.run->alive->active);
+      for (const AlivePart& part : answer.run->alive->parts) kinds.insert(part.kind);
     }
-  if (rows.empty()) return {};
-  return {{"What is alive at the highest peak, by kind",
-           ordered_json{{"kind", "bars"}, {"kinds", kinds}, {"rows", rows}}.dump()}};
+  if (kinds.empty()) return {};
+  const ByteUnit unit = saving_unit(largest);
+  std::string names, rows;
+  for (const MemoryKind kind : kinds) names += legend_entry(tone_of(kind), name_of(kind));
+  for (const FitAnswer& answer : record.answers) {
+    if (!answer.run || !answer.run->alive) continue;
+    std::map<MemoryKind, Bytes> sums;
+    for (const AlivePart& part : answer.run->alive->parts) sums[part.kind] += part.bytes;
+    std::string name = listed_of(*answer.run, searched), bar;
+    if (searched != nullptr)
+      name +=
+          (name.empty() ? "" : ", ") + searched->name + " " + answer.run->values.at(searched->name);
+    Bytes total = 0;
+    for (const auto& [kind, bytes] : sums) {
+      total += bytes;
+      bar += fmt::format("<i class=\"{}\" title=\"{}: {} bytes\" style=\"width:{:.3f}%\"></i>",
+                         tone_of(kind), name_of(kind), exact(bytes),
+                         100 * static_cast<double>(bytes) / static_cast<double>(largest));
+    }
+    rows += fmt::format(
+        "<div class=\"stack-name\">{}<span class=\"role\">{}</span></div><div "
+        "class=\"stack\">{}<data value=\"{}\" title=\"{} bytes\">{}</data></div>\n",
+        markup_text(name), markup_text(answer.gpu + ": " + answer.verdict), bar, total,
+        exact(total), unit(total));
+  }
+  return {{"What is alive at the highest peak, by kind", "",
+           fmt::format("{}<div class=\"stacks\">{}</div><p class=\"quiet\">In {}, as "
+                       "requested.</p>",
+                       legend(names), rows, unit.name)}};
 }
 
 }  // namespace
@@ -176,8 +220,7 @@ std::string fit_page(const FitRecord& record) {
   std::vector<std::string> lines;
   TextIn in(answer_lines(record));
   for (std::string line; std::getline(in, line);) lines.push_back(line);
-  page.headline = lines.empty() ? "nothing has run" : lines.front();
-  if (!lines.empty()) lines.erase(lines.begin());
+  page.headline = lines.empty() ? "nothing has run" : short_answer(record);
   page.sections.push_back({"", lines, curves(record, searched), {}, {}, maps(record)});
   page.sections.push_back({"Combinations", {}, {}, fit_rows(record), {}, alive(record, searched)});
   if (record.advice)

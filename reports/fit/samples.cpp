@@ -158,17 +158,11 @@ void write_fits(const std::filesystem::path& folder) {
     if (run.values.at("batch") == "3")
       run.exit_code = 1, run.alive.reset(), run.last = "ValueError: 3 is odd";
   refused.answers.pop_back();
-  refused.answers.push_back({{{"<img src=x>", "b"}},
-                             "t4-16g",
-                             "t4-16g",
-                             0,
-                             "refused by the program",
-                             "",
-                             "",
-                             {},
-                             {},
-                             "",
-                             "ValueError: 3 is odd"});
+  refused.answers.push_back({.values = {{"<img src=x>", "b"}},
+                             .gpu = "t4-16g",
+                             .room = "t4-16g",
+                             .verdict = "refused by the program",
+                             .why = "ValueError: 3 is odd"});
   refused.notes.push_back("Refused by the program: batch 3: ValueError: 3 is odd");
   write_fit(folder / "fit_refused", refused);
 }

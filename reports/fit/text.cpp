@@ -37,7 +37,7 @@ const FitAnswer* best_of(const FitRecord& record, const std::string& gpu) {
     const bool fits = a.verdict == "fits";
     const std::int64_t value =
         fits && searched != nullptr ? place_of(*searched, a.largest) : std::int64_t{0};
-    const Bytes room = fits ? a.capacity - a.run->reserved : -a.missing.value_or(Bytes{1} << 60);
+    const Bytes room = fits ? a.most() - a.run->reserved : -a.missing.value_or(Bytes{1} << 60);
     return std::tuple(fits, value, room);
   };
   for (const FitAnswer& each : record.answers)
@@ -55,8 +55,19 @@ std::string tokens_text(const FitRun& run) {
 
 std::string next_text(const FitAnswer& answer) {
   if (answer.next.empty() || !answer.missing) return "";
-  return fmt::format("; {} needs {} more{}", answer.next, gib(*answer.missing),
+  return fmt::format("; {} {}{}", answer.next,
+                     *answer.missing > 0 ? fmt::format("needs {} more", gib(*answer.missing))
+                                         : "runs out of memory at that size, and reserves no more "
+                                           "than that with room to spare",
                      answer.because.empty() ? "" : ": " + answer.because);
+}
+
+/// "14.42 GiB", or "the 6.49 GiB that the program allows itself (memory fraction)".
+std::string most_text(const FitAnswer& answer) {
+  return answer.most() == answer.capacity
+             ? gib(answer.capacity)
+             : fmt::format("the {} that the program allows itself (memory fraction)",
+                           gib(answer.most()));
 }
 
 std::string line_of(const FitRecord& record, const FitAnswer& answer) {
@@ -68,7 +79,9 @@ std::string line_of(const FitRecord& record, const FitAnswer& answer) {
   what += answer.gpu;
   if (answer.verdict == "fits") {
     std::string line =
-        fmt::format("{}: {} of {}", what, gib(answer.run->reserved), gib(answer.capacity));
+        fmt::format("{}: {} of {}", what, gib(answer.run->reserved), most_text(answer));
+    if (answer.run->outside > 0)
+      line += fmt::format(", {} of them outside PyTorch's allocator", gib(answer.run->outside));
     if (answer.run->retries > 0)
       line += fmt::format(", with {}", plural(answer.run->retries, "retry", "retries"));
     if (searched != nullptr && answer.largest == searched->values.back())
@@ -77,7 +90,7 @@ std::string line_of(const FitRecord& record, const FitAnswer& answer) {
   }
   if (answer.verdict == "does not fit" && answer.missing)
     return fmt::format("nothing fits {}: the nearest, {}, needs {} more than {}{}", answer.gpu,
-                       values_text(answer.run->values), gib(*answer.missing), gib(answer.capacity),
+                       values_text(answer.run->values), gib(*answer.missing), most_text(answer),
                        answer.because.empty() ? "" : ": " + answer.because);
   return fmt::format("{}: {}{}", what, answer.verdict, answer.why.empty() ? "" : ": " + answer.why);
 }
@@ -137,6 +150,23 @@ std::string answer_lines(const FitRecord& record) {
   return out;
 }
 
+std::string short_answer(const FitRecord& record) {
+  const FitVariable* searched = searched_of(record);
+  std::string fitting, none;
+  for (const FitGpu& gpu : record.gpus) {
+    const FitAnswer* best = best_of(record, gpu.name);
+    if (best == nullptr) continue;
+    if (best->verdict != "fits") {
+      none += (none.empty() ? best->verdict + " on " : ", ") + gpu.name;
+      continue;
+    }
+    const std::string value = searched == nullptr ? "fits" : best->largest;
+    const std::string name = fitting.empty() && searched != nullptr ? searched->name + " " : "";
+    fitting += (fitting.empty() ? "" : ", ") + name + value + " on " + gpu.name;
+  }
+  return fitting + (fitting.empty() || none.empty() ? "" : "; ") + none;
+}
+
 std::vector<std::vector<std::string>> fit_rows(const FitRecord& record) {
   const FitVariable* searched = searched_of(record);
   std::vector<std::vector<std::string>> rows{{}};
@@ -156,7 +186,7 @@ std::vector<std::vector<std::string>> fit_rows(const FitRecord& record) {
                                         : searched->name + " " + answer.largest);
     if (!answer.run) continue;
     const FitRun& run = *answer.run;
-    const Bytes left = answer.capacity - run.reserved;
+    const Bytes left = answer.most() - run.reserved;
     row.insert(row.end(),
                {gib(run.reserved), left < 0 ? "-" + gib(-left) : gib(left), run.worst,
                 std::to_string(run.retries), run.step_ns > 0 ? duration(run.step_ns) : "",

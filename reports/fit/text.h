@@ -21,6 +21,9 @@ std::string kinds_text(const FitRun& run);
 /// A line for each GPU: the largest value, its peak, and what the next one needs.
 std::string answer_lines(const FitRecord& record);
 
+/// All GPUs in a line: "batch 9 on t4-16g, 55 on h100-80g; nothing on l4-24g".
+std::string short_answer(const FitRecord& record);
+
 /// The table, a row for each combination and GPU. The first row is the header.
 std::vector<std::vector<std::string>> fit_rows(const FitRecord& record);
 

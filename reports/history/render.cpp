@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "harness/record/json.h"
 #include "harness/record/units.h"
@@ -14,7 +18,7 @@ namespace tidemark {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::size_t kRuns = 20, kTrends = 100, kCharts = 40, kLevels = 5;
+constexpr std::size_t kRuns = 20, kTrends = 100, kCharts = 8, kLevels = 5;
 
 std::string figure(const std::optional<double>& value, const Metric& metric) {
   if (!value) return "no number";
@@ -141,26 +145,130 @@ std::string history_json(const History& history) {
   return json_text(out);
 }
 
+namespace {
+
+/// Seconds since 1970 of "2026-01-31T00:00:00Z"; none of another text.
+std::optional<double> seconds_of(const std::string& started) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
+  if (std::sscanf(started.c_str(), "%4d-%2d-%2dT%2d:%2d:%2dZ", &year, &month, &day, &hour, &minute,
+                  &second) != 6)
+    return {};
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (!date.ok()) return {};
+  const auto days = std::chrono::sys_days(date).time_since_epoch().count();
+  return 86400.0 * static_cast<double>(days) + 3600.0 * hour + 60.0 * minute + second;
+}
+
+/// How far a trend went in its last step; 0 where it is no number.
+double last_step(const Trend& trend) {
+  const auto steps = trend.steps();
+  if (steps.empty()) return 0;
+  const auto &before = trend.points[steps.back() - 1].value,
+             &after = trend.points[steps.back()].value;
+  return before && after && std::isfinite(*after - *before) ? *after - *before : 0;
+}
+
+/// Trends that went by as much in the same run, of one variant at all schedules, phases and
+/// statistics: told once.
+struct Group {
+  const Trend* first;
+  std::size_t others = 0;
+};
+
+std::vector<Group> grouped(const std::vector<const Trend*>& trends, const History& history) {
+  using Key = std::tuple<std::string, std::string, std::size_t, double>;
+  std::vector<Group> out;
+  std::map<Key, std::size_t> places;
+  for (const Trend* trend : trends) {
+    const auto scenario = trend->trial.find('/');
+    const auto size =
+        scenario == std::string::npos ? scenario : trend->trial.find('/', scenario + 1);
+    const auto steps = trend->steps();
+    const bool one = steps.empty() || trend->metric.unit != "bytes" || last_step(*trend) == 0;
+    const Key key{trend->trial.substr(0, size), trend->variant,
+                  one ? history.runs.size() + out.size() : trend->points[steps.back()].run,
+                  last_step(*trend)};
+    const auto [at, fresh] = places.try_emplace(key, out.size());
+    if (fresh)
+      out.push_back({trend});
+    else
+      ++out[at->second].others;
+  }
+  std::ranges::stable_sort(out, std::greater(), [](const Group& group) {
+    return std::pair(group.first->metric.unit == "bytes", std::abs(last_step(*group.first)));
+  });
+  return out;
+}
+
+Chart chart_of(const Trend& trend, const History& history, bool dates) {
+  Line line{trend.metric.unit, {}};
+  for (const PastPoint& point : trend.points) {
+    const PastRun& run = history.runs[point.run];
+    line.points.emplace_back(dates ? *seconds_of(run.started) : static_cast<double>(point.run),
+                             point.value.value_or(NAN));
+    line.notes.push_back(fmt::format("({}{}{})", one_line(run.started),
+                                     run.git.empty() ? "" : ", git ", one_line(run.git)));
+  }
+  return {trend.metric.name, dates ? "date" : "run (oldest first)",
+          trend.metric.unit, trend.metric.unit == "bytes",
+          {std::move(line)}, dates};
+}
+
+Section stepped_rows(const std::vector<Group>& groups, const History& history) {
+  Section out{"What stepped",
+              {"Steps of bytes come first, the largest above."},
+              {},
+              {{"metric", "from", "to", "by", "since", "git", ""}}};
+  for (std::size_t i = 0; i < std::min(groups.size(), kTrends); ++i) {
+    const Trend& trend = *groups[i].first;
+    const auto steps = trend.steps();
+    if (steps.empty()) continue;
+    const PastPoint &before = trend.points[steps.back() - 1], &after = trend.points[steps.back()];
+    const double by = last_step(trend);
+    const bool sized = trend.metric.unit == "bytes" && before.value && after.value;
+    const auto level = [&](const PastPoint& point) {
+      return sized ? bytes_text(static_cast<Bytes>(*point.value))
+                   : figure(point.value, trend.metric);
+    };
+    const PastRun& run = history.runs[after.run];
+    const std::string turn = turn_of(trend, steps.back());
+    out.rows.push_back({title(trend, history), level(before), level(after),
+                        sized          ? signed_bytes(static_cast<Bytes>(by)) + turn
+                        : turn.empty() ? ""
+                                       : turn.substr(1),
+                        run.started, run.git,
+                        groups[i].others == 0
+                            ? ""
+                            : fmt::format("and {} more that went as far", groups[i].others)});
+  }
+  if (groups.size() > kTrends)
+    out.text.push_back(fmt::format("And {} more: --metric GLOB chooses.", groups.size() - kTrends));
+  return out;
+}
+
+}  // namespace
+
 std::string history_html(const History& history, bool all) {
   const auto stepped = shown(history, false);
-  const auto trends = all ? shown(history, true) : stepped;
-  Document out{"history", summary(history, stepped.size()), Status::pass};
-  for (std::size_t i = 0; i < std::min(trends.size(), kCharts); ++i) {
-    const Trend& trend = *trends[i];
-    Line line{trend.metric.unit};
-    for (const PastPoint& point : trend.points)
-      line.points.emplace_back(static_cast<double>(point.run), point.value.value_or(NAN));
-    out.sections.push_back({title(trend, history),
-                            {levels(trend, history)},
-                            {{trend.metric.name,
-                              "run (oldest first)",
-                              trend.metric.unit,
-                              trend.metric.unit == "bytes",
-                              {std::move(line)}}}});
-  }
-  if (trends.size() > kCharts)
+  const std::vector<Group> groups = grouped(all ? shown(history, true) : stepped, history);
+  const bool dates = std::ranges::all_of(
+      history.runs, [](const PastRun& run) { return seconds_of(run.started).has_value(); });
+  Document out{"history", summary(history, stepped.size()), Status::pass, {}};
+  if (!stepped.empty()) out.sections.push_back(stepped_rows(groups, history));
+  if (groups.empty() && !history.trends.empty())
+    out.sections.push_back({"",
+                            {"No metric stepped in these runs. --metric GLOB draws those that it "
+                             "names, such as 'memory/active/*'."}});
+  for (std::size_t i = 0; i < std::min(groups.size(), kCharts); ++i) {
+    const Trend& trend = *groups[i].first;
     out.sections.push_back(
-        {"", {fmt::format("And {} more: --metric GLOB chooses.", trends.size() - kCharts)}});
+        {title(trend, history), {levels(trend, history)}, {chart_of(trend, history, dates)}});
+  }
+  if (groups.size() > kCharts)
+    out.sections.push_back(
+        {"", {fmt::format("And {} more without a picture.", groups.size() - kCharts)}});
   Section runs{
       "Runs",
       {},

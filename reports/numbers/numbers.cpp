@@ -13,7 +13,7 @@
 #include "harness/record/meaning.h"
 #include "harness/record/number.h"
 #include "harness/record/units.h"
-#include "reports/curves/parity.h"
+#include "reports/curves/precision.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -140,8 +140,10 @@ double ShardNumbers::operator[](std::int64_t element) const {
 
 double ulps_apart(double a, double b, std::string_view dtype) {
   if (a == b) return 0;
-  // A bfloat16 is a float whose lower 16 bits are 0.
-  return ulps_between(a, b, dtype != "F64") / (dtype == "BF16" ? 65536 : 1);
+  return ulps_between(a, b,
+                      dtype == "F64"    ? Precision::fp64
+                      : dtype == "BF16" ? Precision::bf16
+                                        : Precision::fp32);
 }
 
 std::string numbers_file(const NumbersLog& log) {

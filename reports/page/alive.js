@@ -1,6 +1,6 @@
 // The table of what is alive at a moment: a row a kind, module and line, with a bar; its heads sort.
 import { h } from './dom.js';
-import { exact, exactBytes, plural, unitFor } from './format.js';
+import { exact, exactBytes, natural, plural, unitFor } from './format.js';
 import { grouped } from './icicle.js';
 import { toneOfKind } from './kinds.js';
 
@@ -19,17 +19,19 @@ export function matches(block, words) {
   return words.every((word) => text.includes(word));
 }
 
+const titleOf = ({ kind, pattern, text }) => [kind, pattern, text].filter(Boolean).join(', ');
+
 function rowsOf(blocks, { column, up }) {
   const rows = grouped(blocks, ({ kind, pattern, text, file, line }) => [kind, pattern, text, file, line].join('\n')).map(
     ({ blocks: of, bytes }) => ({ ...of[0], blocks: of, bytes }),
   );
   const value = COLUMNS[column][1];
-  const order = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
+  const order = (a, b) => (column < 2 ? value(a) - value(b) : natural(value(a) ?? '', value(b) ?? ''));
   return rows.sort((a, b) => (up ? order(a, b) : order(b, a)));
 }
 
-/** `state`: {sort: {column, up}, all}; show() draws the table again after a change; link(file, line): an address or ''. */
-export function aliveTable(blocks, state, show, link) {
+/** `state`: {sort: {column, up}, all}; show() draws the table again after a change; link(file, line): an address or ''; pick(title, blocks) shows the stacks of a row. */
+export function aliveTable(blocks, state, show, link, pick) {
   const rows = rowsOf(blocks, state.sort);
   const most = Math.max(1, ...rows.map((row) => row.bytes));
   const unit = unitFor(most);
@@ -65,14 +67,14 @@ export function aliveTable(blocks, state, show, link) {
           shown.map((row) =>
             h(
               'tr',
-              {},
+              { onclick: ({ target }) => target.closest('a, button') ?? pick(titleOf(row), row.blocks) },
               h(
                 'td',
                 { class: 'figure' },
                 h('data', { value: row.bytes, title: exactBytes(row.bytes) }, unit.format(row.bytes)),
                 h('span', { class: `level ${toneOfKind(row.kind)}` }, h('i', { style: `width:${((100 * row.bytes) / most).toFixed(2)}%` })),
               ),
-              h('td', { class: 'figure' }, exact(row.blocks.length)),
+              h('td', { class: 'figure', 'data-noun': row.blocks.length === 1 ? 'block' : 'blocks' }, h('button', { class: 'link', title: 'Stacks, and where they were allocated and freed', onclick: () => pick(titleOf(row), row.blocks) }, exact(row.blocks.length))),
               h('td', {}, row.kind),
               h('td', {}, row.pattern),
               h('td', {}, place(row)),

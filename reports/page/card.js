@@ -4,30 +4,31 @@ import { bytes } from './format.js';
 
 let card = null;
 
-/** To be called once with the object `run` of the report. */
-export function setCard({ device }) {
-  card =
-    device.profile_bytes > 0 ? { name: device.profile, value: device.profile_bytes } : null;
+/** To be called once with the object `run` of the report; `says` makes a sentence of the amount. */
+export function setCard({ device }, says = (amount) => `${device.profile} holds ${amount}`) {
+  const value = device.profile_bytes;
+  card = value > 0 ? { value, text: says(bytes(value)) } : null;
 }
 
 /** The line of a chart whose highest level is given: {value, text}; null where it would lie far above the chart. */
 export function cardLine(highest) {
   return card && highest >= card.value / 2
-    ? { value: card.value, text: `${card.name} holds ${bytes(card.value)}` }
+    ? card
     : null;
 }
 
 /** A sentence for below the chart. */
 export function cardNote(highest) {
   if (!card) return '';
-  const holds = `${card.name} holds ${bytes(card.value)}`;
+  const holds = card.text;
   if (highest > card.value) return ` ${holds}: what lies above the dashed line does not fit it.`;
   return cardLine(highest) ? ` ${holds}: the dashed line.` : ` ${holds}: far above this chart.`;
 }
 
-/** The series of a panel that carries the line, or nothing. */
-export function cardSeries(panel, i, colour) {
+/** The series of a panel that carries the line, or nothing; a legend may have its text (`named`: false). */
+export function cardSeries(panel, i, colour, named = true) {
   if (!panel.mark) return [];
+  const above = panel.mark.value < 0.88 * (panel.axis?.max ?? Infinity); // the panel has room for the text above the line
   return [
     carrier('card', i, {
       markLine: {
@@ -37,10 +38,13 @@ export function cardSeries(panel, i, colour) {
         data: [{ yAxis: panel.mark.value }],
         lineStyle: { color: colour('fail'), type: [6, 4], width: 1.2 },
         label: {
+          show: named,
           formatter: panel.mark.text,
-          position: 'insideEndTop',
+          position: above ? 'insideEndTop' : 'insideEndBottom',
           color: colour('fail'),
           fontSize: 11.5,
+          textBorderColor: colour('paper'),
+          textBorderWidth: 3,
         },
       },
     }),

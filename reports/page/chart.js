@@ -5,13 +5,13 @@ import { readingOf, spokenOf } from './reading.js';
 
 export { legend } from './frame.js';
 
-const TOP = 26;
-const GAP = 34; // between panels: the title of the next
+const TOP = 32;
+const GAP = 40; // between panels: the title of the next
 const SLIDER = 46;
 
 /**
- * panels: [{title, short, exact, mark: a line across, axis of axisOf or else format}], series: [{panel, name, tone, points: [[x, y],
- * ...] ascending in x, steps, dots, bare (dots alone), dashed, texts: what is read of each point}], x: {name, log, whole, format(value)}. `tone` names a
+ * panels: [{title, short, exact, mark: a line across, band: an area [[x, low, high], ...], axis of axisOf or else format}], series: [{panel, name, tone, points: [[x, y],
+ * ...] ascending in x, steps, dots, bare (dots alone), dashed, texts: what is read of each point}], x: {name, log, whole, format(value), mark: a line at a moment}. `tone` names a
  * colour of style.css. zoom is kept in the object given. Returns the element.
  */
 export function chart({ label, panels, series, x, panelHeight, zoom }) {

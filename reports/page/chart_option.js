@@ -1,6 +1,7 @@
 // A chart of lines as ECharts wants it said.
 import { cardSeries } from './card.js';
 import { textStyle, tooltip } from './frame.js';
+import { areaSeries, momentSeries } from './marks.js';
 
 function axisText(colour) {
   return {
@@ -63,7 +64,7 @@ function vertical({ panels }, colour) {
     gridIndex: i,
     name: panel.title,
     nameLocation: 'end',
-    nameGap: 8,
+    nameGap: 14,
     nameTextStyle: { ...textStyle(colour), align: 'left', padding: [0, 0, 0, -50] },
     scale: true,
     min: panel.axis?.min,
@@ -115,7 +116,11 @@ export function optionOf(picture, colour, width) {
     dataZoom: zoom && zoomOf(picture, colour),
     series: [
       ...drawn.map((line) => lineOf(line, colour)),
-      ...panels.flatMap((panel, i) => cardSeries(panel, i, colour)),
+      ...panels.flatMap((panel, i) => [
+        ...cardSeries(panel, i, colour),
+        ...areaSeries(panel, i, colour),
+        ...momentSeries(picture.x.mark, i, colour, picture.range),
+      ]),
     ],
   };
 }

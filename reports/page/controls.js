@@ -1,5 +1,6 @@
 // Native controls: the browser brings the keyboard and the screen reader.
 import { h, freshId, refill } from './dom.js';
+import { bytes, exactBytes, plural } from './format.js';
 
 /** `options` are [value, text]; `change` gets the value. */
 export function select(label, options, value, change) {
@@ -91,6 +92,9 @@ export function section(id, title, lede, ...parts) {
   );
 }
 
+/** Bytes as people read them, with every digit in the title. */
+export const amount = (value) => h('data', { value, title: exactBytes(value) }, bytes(value));
+
 export const figure = (...content) => h('td', { class: 'figure' }, content);
 
 /** A variant as an option of a control. */
@@ -117,6 +121,21 @@ export function table(label, kind, heads, rows) {
       h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map(cell)))),
     ),
   );
+}
+
+/** The first `few` of the items, as wrap() puts what made() makes of each, and a button of the class `look` that shows all. */
+export function shortened(items, few, noun, made, wrap, look = 'link') {
+  const box = h('div', {});
+  const show = (all) => {
+    const some = all ? items : items.slice(0, few);
+    refill(
+      box,
+      wrap(some.map(made)),
+      some.length < items.length && h('button', { class: look, onclick: () => show(true) }, `Show all ${plural(items.length, noun)}`),
+    );
+  };
+  show(false);
+  return box;
 }
 
 /** Gives a box with a command a button that copies it. */

@@ -1,4 +1,5 @@
 // Memory of one device over the moments of its trace: picture_data.cpp packs it, and every sum on the page is made of its blocks.
+import { stackOfCall } from './calls.js';
 import { summed } from './data.js';
 import { WAITING, inOrder } from './kinds.js';
 
@@ -28,7 +29,7 @@ export function lastAtMost(numbers, value) {
   return low;
 }
 
-function placesOf({ kinds, modules, files, sites, kind, module, site }) {
+function placesOf({ kinds, modules, files, sites, kind, module, site, call }) {
   const lines = sites.map(([text, file, line, source]) => ({ text, file: files[file], line, source }));
   const patterns = modules.map(patternOf);
   return kind.map((k, i) => ({
@@ -36,6 +37,7 @@ function placesOf({ kinds, modules, files, sites, kind, module, site }) {
     module: modules[module[i]],
     pattern: patterns[module[i]],
     ...lines[site[i]],
+    call: call[i],
   }));
 }
 
@@ -102,14 +104,31 @@ export function courseOf(packed, waiting = 'apart') {
     });
   }
 
-  /** Blocks that are alive at a moment: {place, bytes, waiting}. */
+  /** Blocks that are alive at a moment: {index, place, bytes, waiting}. */
   function alive(moment) {
     const out = [];
     for (let i = 0; i < from.length; i += 1)
       if (from[i] <= moment && moment < until[i])
-        out.push({ ...places[place[i]], bytes: bytes[i], waiting: moment >= freed[i] });
+        out.push({ index: i, ...places[place[i]], bytes: bytes[i], waiting: moment >= freed[i] });
     return out;
   }
+
+  const addresses = summed(packed.blocks.address);
+  /** Where a block lies and how long it lives: born and given back at moments, `freed` by the program; `rest` is what the allocator rounds up. */
+  const block = (i) => ({ from: from[i], freed: freed[i], until: ends[i], address: addresses[i], rest: packed.blocks.rest[i] });
+
+  const ranges = packed.segments;
+  const [segmentFrom, segmentAt] = [ranges.from, ranges.address].map(summed);
+  /** What the allocator has taken from the device at a moment, by address: {address, bytes, stream, pool, mapped}; nothing where the record does not say. */
+  function segments(moment) {
+    const out = [];
+    for (let i = 0; i < segmentFrom.length; i += 1)
+      if (segmentFrom[i] <= moment && moment < segmentFrom[i] + ranges.lives[i])
+        out.push({ address: segmentAt[i], bytes: ranges.bytes[i], stream: ranges.stream[i], pool: ranges.pool[i], mapped: ranges.mapped[i] === 1 });
+    return out.sort((a, b) => a.address - b.address);
+  }
+  /** The moment at which most is reserved. */
+  const fullest = reservedAt[reservedTo.reduce((best, level, i) => (level > reservedTo[best] ? i : best), 0)] ?? 0;
 
   const phases = packed.phases.map(([name, step, first, last]) => ({ name, step, from: first, to: last }));
   /** "backward of step 2": the shortest phase at a moment, or ''. */
@@ -134,7 +153,8 @@ export function courseOf(packed, waiting = 'apart') {
   }
 
   return {
-    names, schedule, moments, peak, kinds, active, phases, last, lastStep, inAll: packed.in_all,
-    eventOf, momentOf, reserved, columns, levels, alive, phaseAt,
+    names, schedule, moments, peak, refused: packed.refused?.[0] ?? 0, refusedBytes: packed.refused?.[1] ?? 0, kinds, active, phases, last, lastStep, inAll: packed.in_all,
+    eventOf, momentOf, reserved, columns, levels, alive, block, segments, fullest, hasSegments: segmentFrom.length > 0, hasPools: ranges.pool.some(([a, b]) => a !== 0 || b !== 0), phaseAt,
+    stackOf: (call) => stackOfCall(packed.calls, call),
   };
 }

@@ -6,7 +6,9 @@ export async function unpacked(element) {
   const packed = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
   element.remove(); // megabytes that are not read again
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return JSON.parse(await new Response(stream).text());
+  const data = JSON.parse(await new Response(stream).text());
+  for (const picture of data.pictures) picture.calls = data.calls; // the stacks of all pictures are packed once
+  return data;
 }
 
 /** Running sums: page_data.cpp writes differences. */

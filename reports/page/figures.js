@@ -1,26 +1,37 @@
 // The figures of a document that html.cpp wrote, each with its data: line charts, and those of other modules by their kind.
 import { h } from './dom.js';
 import { chart, legend } from './chart.js';
-import { bars, heat } from './fit.js';
-import { waterfall } from './waterfall.js';
+import { curves } from './curves.js';
+import { overlay } from './overlay.js';
 import { axisOf, exact, exactBytes, unitFor } from './format.js';
 
-const KINDS = { bars, heat, waterfall };
+const KINDS = { curves, overlay };
 
-function drawn({ title, x, y, bytes, lines }) {
-  const series = lines.map(({ name, points }, i) => ({
+const two = (number) => String(number).padStart(2, '0');
+/** "11-29" or "11-29 14:05" of seconds since 1970, in UTC. */
+function dated(seconds, times) {
+  const at = new Date(1000 * seconds);
+  return `${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}${times ? ` ${two(at.getUTCHours())}:${two(at.getUTCMinutes())}` : ''}`;
+}
+
+function drawn({ title, x, y, bytes, dates, lines }) {
+  const bounds = lines.some(({ bound }) => bound);
+  const read = (level) => (level === null ? 'no number' : bytes ? exactBytes(level) : exact(level));
+  const places = lines.flatMap(({ points }) => points.map(([at]) => at));
+  const days = (Math.max(...places) - Math.min(...places)) / 86400;
+  const series = lines.map(({ name, points, notes, bound }, i) => ({
     panel: 0,
     name,
     points,
     tone: `tone-${i % 12}`,
     steps: bytes && points.length > 40,
-    dots: points.length <= 40, // single measurements, with straight lines between them
-    dashed: i % 2 === 1,
+    texts: notes && points.map(([, level], k) => `${read(level)} ${notes[k]}`),
+    dots: points.length <= 40 && !bound, // single measurements, with straight lines between them
+    dashed: bounds ? bound : i % 2 === 1,
   }));
   const levels = lines.flatMap(({ points }) => points.map(([, level]) => level)).filter((level) => level !== null);
   const [low, high] = levels.reduce(([a, b], one) => [Math.min(a, one), Math.max(b, one)], [Infinity, -Infinity]);
   const unit = unitFor(high);
-  const read = (level) => (level === null ? 'no number' : bytes ? exactBytes(level) : exact(level));
   return [
     series.length > 1 && legend(series),
     chart({
@@ -36,8 +47,8 @@ function drawn({ title, x, y, bytes, lines }) {
       ],
       x: {
         name: x,
-        whole: lines.every(({ points }) => points.every(([at]) => Number.isInteger(at))),
-        format: (value) => String(Number(value.toPrecision(6))),
+        whole: places.every(Number.isInteger),
+        format: (value) => (dates ? dated(value, days < 4) : String(Number(value.toPrecision(6)))),
       },
       panelHeight: 220,
       zoom: levels.length > 24 ? { start: 0, end: 100 } : undefined,
@@ -47,8 +58,9 @@ function drawn({ title, x, y, bytes, lines }) {
 }
 
 export function drawFigures() {
-  for (const figure of document.querySelectorAll('figure')) {
+  for (const figure of document.querySelectorAll('figure:has(> script)')) {
     const data = JSON.parse(figure.querySelector('script').textContent);
+    figure.querySelector('.still')?.remove();
     figure.append(...(KINDS[data.kind] ?? drawn)(data).filter(Boolean));
   }
 }

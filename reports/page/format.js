@@ -15,7 +15,13 @@ export function unitFor(largest, smallest = 0) {
   while (at < 3 && smallest > 0 && smallest < UNITS[at][1] / 10) at += 1;
   const [name, bytes] = UNITS[at];
   const decimals = at === 3 ? 0 : at === 0 || size < 100 * bytes ? 2 : 1;
-  return { name, bytes, format: (value) => grouped((value / bytes).toFixed(decimals)) };
+  return { name, bytes, format: (value) => orLess(value, (value / bytes).toFixed(decimals)) };
+}
+
+/** "<0.01" of what is too small for the digits: 0.00 would be nothing. */
+function orLess(value, digits) {
+  const small = value !== 0 && Number(digits) === 0;
+  return small ? `<${digits.replace('-', '').slice(0, -1)}1` : grouped(digits);
 }
 
 function grouped(digits) {
@@ -35,6 +41,9 @@ export function exact(value) {
   return Number.isInteger(value) ? grouped(String(value)) : String(value);
 }
 
+/** The order of names with numbers in them: layers.2 before layers.10. */
+export const natural = new Intl.Collator('en', { numeric: true }).compare;
+
 /** A difference with its sign. */
 export function signed(value, text = exact) {
   return `${value > 0 ? '+' : '−'}${text(Math.abs(value))}`;
@@ -45,6 +54,9 @@ export function exactOrShort(value) {
   if (value === null || value === undefined || Number.isInteger(value)) return exact(value);
   return String(Number(value.toPrecision(3)));
 }
+
+/** A name from a program on one line. */
+export const oneLine = (name) => name.replace(/\s+/g, ' ').trim();
 
 export function exactBytes(value) {
   return `${exact(value)} bytes`;

@@ -21,6 +21,15 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 addEventListener('beforeprint', () => printing(true));
 addEventListener('afterprint', () => printing(false));
 
+/** The width of an element, in pixels; on paper its part of a page's width. */
+export function widthOf(element) {
+  if (!document.documentElement.classList.contains('printing')) return element.clientWidth;
+  const main = document.querySelector('main');
+  const { paddingLeft, paddingRight } = getComputedStyle(main);
+  const whole = main.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
+  return Math.floor(PAPER * Math.min(1, element.clientWidth / Math.max(1, whole)));
+}
+
 /** Colours of the page, for a picture that cannot use CSS variables. */
 function palette(element) {
   const style = getComputedStyle(element);
@@ -72,8 +81,7 @@ export function frameOf({ label, height, option, drawn, keys }) {
       live.textContent = text;
     },
     draw: () => {
-      const paper = document.documentElement.classList.contains('printing');
-      width = paper ? PAPER : element.clientWidth;
+      width = widthOf(element);
       if (width === 0) return;
       chart ??= init(canvas, null, { renderer: 'svg', width, height });
       chart.resize({ width, height });

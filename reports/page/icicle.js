@@ -1,6 +1,6 @@
 // What is alive at a moment, as an icicle: kind, module, line, blocks. A cell leads to its parts; `layers.*` to its layers.
 import { h } from './dom.js';
-import { bytes, exactBytes, plural } from './format.js';
+import { bytes, exactBytes, natural, plural } from './format.js';
 import { inOrder, toneOfKind } from './kinds.js';
 
 const kind = (block) => block.kind;
@@ -33,7 +33,7 @@ export function grouped(blocks, key) {
     group.blocks.push(block);
     group.bytes += block.bytes;
   }
-  return [...groups.values()].sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
+  return [...groups.values()].sort((a, b) => b.bytes - a.bytes || natural(a.name, b.name));
 }
 
 function labelOf(group, key) {
@@ -43,9 +43,9 @@ function labelOf(group, key) {
 
 /**
  * `path`: names from the kind downwards; go(path) shows another one. `look`, for icicles beside each other: {whole: bytes of the full width, name, unit,
- * above: of stackOf, rows: levels that are drawn}.
+ * above: of stackOf, rows: levels that are drawn}. pick(title, blocks) shows what a cell without parts is made of.
  */
-export function icicle(blocks, path, go, look = {}) {
+export function icicle(blocks, path, go, pick, look = {}) {
   const levels = levelsOf(path).slice(0, look.rows);
   const all = below(blocks, path);
   const whole = look.whole ?? all.reduce((sum, block) => sum + block.bytes, 0);
@@ -60,13 +60,13 @@ export function icicle(blocks, path, go, look = {}) {
   const faint = (block) => (look.above && !look.above.has(block.kind) ? ' faint' : '');
   const cells = [];
   let depth = 0;
-  const cell = (text, row, left, width, { tone, title, to, here }) => {
+  const cell = (text, row, left, width, { tone, title, to, here, act = to && (() => go(to)) }) => {
     depth = Math.max(depth, row + 1);
     const style = `top:${row * ROW}px;left:${left.toFixed(4)}%;width:${width.toFixed(4)}%`;
-    const inner = width > 1.5 ? text : '';
+    const inner = width > 1.5 && (tone?.endsWith(' free') ? h('i', {}, text) : text); // one that is free may be longer than its cell
     cells.push(
-      to
-        ? h('button', { class: `cell ${tone ?? ''}`, style, title, 'aria-current': here && 'true', onclick: () => go(to) }, h('span', {}, inner || h('span', { class: 'unseen' }, text)))
+      act
+        ? h('button', { class: `cell ${tone ?? ''}`, style, title, 'aria-current': here && 'true', onclick: act }, h('span', {}, inner || h('span', { class: 'unseen' }, text)))
         : h('div', { class: `cell ${tone ?? ''}`, style, title }, h('span', {}, inner)),
     );
   };
@@ -99,7 +99,8 @@ export function icicle(blocks, path, go, look = {}) {
       const leads = key !== size && next.length < levels.length;
       const { text, source } = part.blocks[0];
       const said = `${labelOf(part, key)}: ${exactBytes(part.bytes)} in ${plural(part.blocks.length, 'block')}${key === line && source ? `\n${source}` : ''}${key === size ? `\n${text}` : ''}`;
-      cell(labelOf(part, key), row, at, share, { tone: toneOfKind(part.blocks[0].kind) + faint(part.blocks[0]), title: said, to: leads && next });
+      const act = leads ? () => go(next) : key === size ? () => pick(`${text || '(no line)'}: ${labelOf(part, key)}`, part.blocks) : undefined;
+      cell(labelOf(part, key), row, at, share, { tone: toneOfKind(part.blocks[0].kind) + faint(part.blocks[0]), title: said, act });
       draw(part.blocks, next, row + 1, at, share);
       at += share;
     }

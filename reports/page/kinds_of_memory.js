@@ -14,6 +14,7 @@ export const KINDS = [
   'sharding buffers',
   'gathered parameters',
   'gathered frozen parameters',
+  'autocast copies',
   'backward',
   'optimizer temporaries',
   'other',

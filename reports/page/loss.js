@@ -3,6 +3,7 @@ import { h } from './dom.js';
 import { chart, legend } from './chart.js';
 import { labelled, section, several, steered } from './controls.js';
 import { baselineOf, toneOf } from './model.js';
+import { curves, short, stepAxis } from './curves.js';
 import { gradients } from './gradients.js';
 import { parity } from './parity.js';
 
@@ -42,6 +43,8 @@ export function losses(group, { trial }) {
       dashed: role === 'control',
       points: loss.filter(finite).map(({ step, value }) => [step, value]),
     }));
+    const first = Math.min(...runs.map(({ loss }) => parting(base.loss, loss) ?? Infinity));
+    const judged = runs.filter(({ noise }) => noise);
     return [
       legend(lines.map((line, i) => ({ ...line, note: notes[i] }))),
       chart({
@@ -49,15 +52,20 @@ export function losses(group, { trial }) {
         panels: [
           {
             title: 'loss',
-            format: (value) => String(Number(value.toPrecision(4))),
+            format: short,
             exact: String,
           },
         ],
         series: lines,
-        x: { name: 'step', whole: true, format: (value) => String(Math.round(value)) },
+        x: stepAxis(first === Infinity ? null : first),
         panelHeight: 220,
         zoom: lines[0].points.length > 12 ? { start: 0, end: 100 } : undefined,
       }),
+      judged.map(({ name, noise }) => [
+        h('h3', {}, `${name} (B) beside ${base.name} (A)`),
+        h('p', {}, `${noise.verdict}. This judges them as the curves of two trainings; the assertions ask for the same bits.`),
+        curves(noise),
+      ]),
     ];
   }
   return section(

@@ -7,6 +7,7 @@ import { setCard } from './card.js';
 import { addCopy } from './controls.js';
 import { drawFigures } from './figures.js';
 import { drawMemory } from './memory.js';
+import { addPost } from './post.js';
 import { scenarioPage } from './scenario.js';
 import { findingText, savingText, smallPair, storyOf } from './story.js';
 import { verdicts } from './verdicts.js';
@@ -135,13 +136,14 @@ async function start() {
   const page = document.getElementById('page');
   if (!data.textContent) {
     drawFigures();
-    await drawMemory();
+    addPost(await drawMemory());
     page.dataset.shown = 'true';
     return;
   }
-  const overview = [...page.childNodes];
   page.querySelectorAll('.command').forEach(addCopy);
   const report = await load(data);
+  page.querySelectorAll('.still, noscript').forEach((still) => still.remove());
+  const overview = [...page.childNodes];
   setCard(report.run);
   const groups = groupsOf(report);
   const ordered = [...groups.filter(({ ran }) => ran), ...groups.filter(({ ran }) => !ran)];

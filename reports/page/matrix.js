@@ -35,7 +35,7 @@ function cell(trial, variant, show) {
 }
 
 const bytesIn = (unit, value) =>
-  h('td', { class: 'figure' }, h('data', { value }, `${unit.format(value)} ${unit.name}`), h('small', {}, exactBytes(value)));
+  h('td', { class: 'figure' }, h('data', { value, title: exactBytes(value) }, `${unit.format(value)} ${unit.name}`));
 
 /** All rows under the one schedule where a fix saves most, so that they compare. */
 function savingCells(best, variant) {

@@ -26,9 +26,10 @@ function cell(levels, schedule, largest, format) {
     h(
       'div',
       { class: 'figures' },
-      levels.map((level, i) =>
+      levels.flatMap((level, i) => [
+        i > 0 && ' / ',
         h('data', { value: level, title: `${STATISTICS[i]}: ${exactBytes(level)}` }, format(level)),
-      ),
+      ]),
     ),
   );
 }

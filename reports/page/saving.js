@@ -1,7 +1,7 @@
 // Saving of each fix: the closed form's figure beside the measured one.
 import { h } from './dom.js';
 import { figure, named, section, table } from './controls.js';
-import { exactBytes, rankList, unitFor } from './format.js';
+import { exact, exactBytes, rankList, unitFor } from './format.js';
 import { predicted, together } from './model.js';
 
 const STEP = 'step'; // of the whole step, in the scenario's own statistic: a row for each fix
@@ -27,6 +27,11 @@ function rowsOf(trial) {
   return rows.sort((a, b) => failed(a) - failed(b) || Math.abs(b.verdict.measured) - Math.abs(a.verdict.measured));
 }
 
+/** What the symbols of a formula are worth, so that a reader can check it. */
+function valuesOf({ values }) {
+  return values.length > 0 && h('small', { class: 'worth' }, `with ${values.map(([name, value]) => `${name} = ${exact(value)}`).join(', ')}`);
+}
+
 function savingsTable(label, rows, unit, largest) {
   const bar = (kind, value) =>
     h('i', {
@@ -50,7 +55,7 @@ function savingsTable(label, rows, unit, largest) {
         predicted(verdict) !== null && bar('predicted', predicted(verdict)),
         bar('measured', verdict.measured),
       ),
-      h('code', {}, verdict.expected.formula),
+      h('td', {}, h('code', {}, verdict.expected.formula), valuesOf(verdict.expected)),
     ]),
   );
 }

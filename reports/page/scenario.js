@@ -5,6 +5,7 @@ import { baselineOf, savingOf, tellingGroup, tellingSchedule } from './model.js'
 import { matrix } from './matrix.js';
 import { peaks } from './peaks.js';
 import { savings } from './saving.js';
+import { published, sources } from './seen.js';
 import { symbols } from './symbols.js';
 import { growth } from './growth.js';
 import { formulas } from './formula.js';
@@ -26,12 +27,14 @@ function ranksOf(group) {
 function aboutOf(groups) {
   const trials = groups.flatMap((group) => group.trials);
   const story = trials.find((trial) => trial.story)?.story;
+  const seen = trials.find((trial) => trial.seen)?.seen;
   const said = new Map();
   for (const { name, what } of trials.flatMap((trial) => trial.variants))
     if (what && !said.has(name)) said.set(name, what);
-  if (!story && said.size === 0) return null;
+  if (!story && !seen && said.size === 0) return null;
   return [
     story && h('p', { class: 'story' }, story),
+    sources(seen),
     said.size > 0 &&
       h(
         'details',
@@ -124,6 +127,7 @@ export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }
       group.ran && [
         peaks(group, shared),
         savings(shared),
+        published(shared),
         growth(group),
         symbols(shared),
         all,
@@ -166,7 +170,7 @@ export function scenarioPage({ name, groups, outcome }, wanted, keep, { device }
           'Trial',
           groups.map((one) => [one, `${one.first.size}, ${one.detail}`]),
           group,
-          choose,
+          (one) => choose(one, { rank: shared.rank, fix: shared.fix }),
         ),
       others.length > 1 && select('Beside the baseline', others.map(labelled), shared.fix ?? best, (one) => set({ fix: one })),
       pick(

@@ -45,8 +45,9 @@ function holdSide({ areas, cells }, { trial, variant, timeline }, what) {
   if (all) for (const [event, level] of top) assert.ok(levels.has(level), `${what}: the column of event ${event} has ${level} bytes`);
   const highest = Math.max(...top.map(([, level]) => level));
   assert.equal(highest, Math.max(...shown), `${what}: the peak`);
+  if (SHOWN[trial.statistic] === trial.statistic) assert.equal(highest, peakOf(rank, trial.statistic), `${what}: the peak of all phases`);
   if (all && SHOWN[trial.statistic] === trial.statistic)
-    for (const phase of rank.phases) assert.ok(levels.has(phase[trial.statistic].peak), `${what}: the peak of ${phase.name}`);
+    for (const phase of rank.phases) assert.ok(top.some(([, level]) => level === phase[trial.statistic].peak), `${what}: the peak of ${phase.name}`);
   const categories = Object.fromEntries(Object.entries(rank.categories).map(([kind, { peak_share: share }]) => [kind, share]).filter(([, share]) => share > 0));
   for (const kind of Object.keys(categories)) assert.ok(areas.some(({ name }) => name === kind), `${what}: ${kind} is missing`);
   const bars = cells.map(({ title, className }) => [className.includes('rest') ? '' : title.slice(0, title.indexOf(':')), bytesIn(title)]);

@@ -1,9 +1,10 @@
 // The story of a trial on one screen: baseline and fix beside each other on one scale, what the baseline holds too much, and the formula of the saving.
 import { h, refill } from './dom.js';
+import { blockCard, reveal } from './block.js';
 import { cardNote } from './card.js';
 import { figure, table } from './controls.js';
 import { courseOf } from './course.js';
-import { exactBytes, plural, signed, unitFor } from './format.js';
+import { bytes, exactBytes, plural, signed, unitFor } from './format.js';
 import { legend } from './frame.js';
 import { below, icicle } from './icicle.js';
 import { inOrder, toneOfKind } from './kinds.js';
@@ -90,8 +91,8 @@ export function storyOf(trial, fix) {
   return { trial, saving, saved, unit: unitFor(saving.before), before, after, rows, waste: saved > 0 ? waste : [] };
 }
 
-const sized = (unit, bytes) => `${unit.format(bytes)} ${unit.name}`;
-const amount = (unit, bytes) => h('data', { value: bytes, title: exactBytes(bytes) }, sized(unit, bytes));
+const sized = (unit, value) => (unit.format(value).startsWith('<') ? bytes(value) : `${unit.format(value)} ${unit.name}`);
+const amount = (unit, value) => h('data', { value, title: exactBytes(value) }, sized(unit, value));
 const hued = (kind, ...content) => h('span', { class: `hued ${toneOfKind(kind)}` }, h('i', { class: 'swatch' }), ' ', content);
 
 const nounOf = (kind) => (kind === 'backward' ? 'temporaries of the backward' : kind);
@@ -175,19 +176,27 @@ function differencesTable({ rows, unit }, some) {
   );
 }
 
+/** Where the axis of two pictures begins: 0, or below all that their last steps have, where that is most of the highest; a small difference is not seen from 0. */
+function beginOf(both, highest) {
+  const lowest = Math.min(...both.map(({ active, lastStep: [first, last] }) => active.slice(first, last + 1).reduce((least, level) => Math.min(least, level), Infinity)));
+  return lowest > 0.6 * highest ? lowest - (highest - lowest) / 4 : 0;
+}
+
 /** The looks of two pictures on one scale, in the order of the courses. */
 function looksOf({ before, after, waste, unit, saved, saving }, more) {
   const both = [before, after];
   const span = Math.max(...both.map((course) => course.eventOf(course.lastStep[1]) - course.eventOf(course.lastStep[0])));
   const level = after.active[after.peak];
+  const highest = Math.max(...both.map((course) => course.active[course.peak]));
   const common = {
     unit,
     span,
-    highest: Math.max(...both.map((course) => course.active[course.peak])),
+    highest,
+    low: beginOf(both, highest),
     above: new Set(waste.map(({ kind }) => kind)),
     ...more,
   };
-  const over = saved > 0 && { level, text: `${sized(unit, saved)} too much`, low: `${saving.fix} peaks at ${sized(unit, level)}` };
+  const over = saved > 0 && { level, texts: [`${sized(unit, saved)} too much`, `+${sized(unit, saved)}`], low: [`${saving.fix} peaks at ${sized(unit, level)}`, sized(unit, level)] };
   return [
     { ...common, window: before.lastStep, name: saving.baseline, over },
     { ...common, window: after.lastStep, name: saving.fix, over: over && { level } },
@@ -203,9 +212,9 @@ export function smallPair(story) {
     { class: 'duo' },
     [story.before, story.after].map((course, i) => {
       const look = looks[i];
-      const over = look.over && i === 0 ? { level: look.over.level, text: look.over.text } : null;
+      const over = look.over && i === 0 ? { level: look.over.level, texts: look.over.texts } : null;
       const { element } = stackOf(course, { moment: course.peak, window: course.lastStep }, {}, { ...look, over });
-      return h('figure', {}, h('figcaption', {}, look.name, ' ', amount(story.unit, i === 0 ? story.saving.before : story.saving.after)), element);
+      return h('figure', {}, h('figcaption', {}, look.name, ' ', amount(story.unit, i === 0 ? story.saving.before : story.saving.after), i === 0 && look.low > 0 && h('span', { class: 'role' }, 'not drawn from 0')), element);
     }),
   );
 }
@@ -236,6 +245,15 @@ function pictures(story) {
   }));
   const alive = h('div', { class: 'alive-at' });
   let path = [];
+  let card = null;
+
+  /** Shows the stacks of some blocks of a side. */
+  const pickOn = (side) => (title, some) => {
+    const close = () => { card = null; drawAlive(); };
+    card = blockCard(side.course, `${side.look.name}: ${title}`, some, { link: () => '', go: side.choose, close });
+    drawAlive();
+    reveal(card);
+  };
 
   function drawAlive() {
     const blocks = sides.map(({ course, state }) => course.alive(state.moment));
@@ -250,9 +268,10 @@ function pictures(story) {
         moved ? 'Alive at the chosen moments' : 'Alive at the two peaks',
         moved && h('button', { class: 'link', onclick: () => { for (const side of sides) side.choose(side.course.peak); } }, 'Back to the peaks'),
       ),
-      sides.map(({ look }, i) =>
-        icicle(blocks[i], path, go, { whole, unit, above: look.above, name: look.name, rows: path.length + 2 }),
+      sides.map((side, i) =>
+        icicle(blocks[i], path, go, pickOn(side), { whole, unit, above: side.look.above, name: side.look.name, rows: path.length + 2 }),
       ),
+      card,
     );
   }
 
@@ -300,7 +319,9 @@ function pictures(story) {
     h(
       'p',
       { class: 'quiet' },
-      `The last step of the worst rank, event by event of PyTorch's allocator, in bytes of its blocks${saving.statistic === 'active' ? '; memory that is freed and held for another stream counts with its kind' : ''}.${cardNote(Math.max(...sides.map(({ course }) => course.active[course.peak])))} Click a moment to see what is alive then; drag to zoom.`,
+      looks[0].low > 0 && 'The axes do not begin at 0. ',
+      `The last step of the worst rank, event by event of PyTorch's allocator, in bytes of its blocks${saving.statistic === 'active' ? '; memory that is freed and held for another stream counts with its kind' : ''}.${cardNote(Math.max(...sides.map(({ course }) => course.active[course.peak])))} `,
+      h('span', { class: 'hint' }, 'Click a moment to see what is alive then; drag to zoom.'),
     ),
   ];
 }

@@ -15,7 +15,7 @@ export function symbols({ trial }) {
       ['symbol', ['value'], 'stands for'],
       trial.symbols.map(({ name, what, value }) => [
         h('code', {}, name),
-        figure(value === null ? 'several' : exactOrShort(value)),
+        figure(value === null ? 'by formula' : exactOrShort(value)),
         what,
       ]),
     ),

@@ -28,9 +28,39 @@ export const tests = ({ browser, axe, file }) => ({
     }
   },
 
+  async 'no amount is written as zero that is none, and no line says zero twice'() {
+    const wrong = [];
+    for (const [name, hash] of [['program', ''], ['program_drawn_0', ''], ['program_without_memory', ''], ['program_of_one_event', ''], ['program_changed', ''], ['sample', ''], ['sample', SCENARIO], ['tests', ''], ['fit_two', '']]) {
+      const page = await open(browser, file(name), { hash });
+      const none = (all) => all.filter((one) => Number(one.value) !== 0 && /^[+−-]?0(\.0+)?( [KMGT]iB| bytes)?$/.test(one.textContent.trim())).map((one) => `${one.value}: ${one.textContent}`);
+      wrong.push(...(await page.locator('data[value]').evaluateAll(none)));
+      wrong.push(...(await page.locator('main p').allInnerTexts()).filter((line) => /\b0 bytes\b.*\b0 bytes\b/.test(line)).map((line) => `${name}: ${line}`));
+    }
+    assert.deepEqual(wrong, []);
+    for (let at = 0; at < 40; at += 1) {
+      const [largest, value] = [2 ** at, 2 ** (at * ((at * 7) % 13) / 13)];
+      const text = unitFor(largest).format(value);
+      assert.ok(text.startsWith('<') ? Number(text.slice(1)) * unitFor(largest).bytes > value / 2 : Number(text.replaceAll(',', '')) > 0, `${value} of ${largest}: ${text}`);
+      assert.equal(Number(unitFor(largest).format(0)), 0);
+    }
+  },
+
   async 'the story of every fix: each bar and each column has the kinds of the record, and its sum'() {
     const { fsdp_prefetch: held } = await holdStories(browser, file('sample'), ({ schedule }) => schedule === 'lagging');
     assert.ok(held.columns > 1000, JSON.stringify(held));
+  },
+
+  async 'a reader can check the formula of a saving: its symbols have their values below it'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    const rows = await page.locator('.saving tbody tr').evaluateAll((all) => all.map((row) => ({ predicted: row.querySelector('.figure data')?.value, formula: row.querySelector('code').textContent, values: row.querySelector('.worth')?.textContent ?? '' })));
+    const some = rows.filter(({ formula, predicted }) => predicted && /^[\w+\-*() ]+$/.test(formula) && /[A-Za-z]/.test(formula));
+    assert.ok(some.length > 0, JSON.stringify(rows));
+    for (const { predicted, formula, values } of some) {
+      const known = new Map(values.replace(/^with /, '').split(/, (?=\w+ =)/).map((one) => one.split(' = ')).map(([name, value]) => [name, Number(value.replaceAll(',', ''))]));
+      const product = (text) => text.split('*').reduce((all, part) => all * (known.get(part.trim()) ?? Number(part)), 1);
+      if (/[()]/.test(formula)) assert.ok([...formula.matchAll(/[A-Za-z]\w*/g)].every(([name]) => known.has(name)), `${formula} ${values}`);
+      else assert.equal(formula.split(/(?=[+-])/).reduce((sum, part) => sum + (part.trim().startsWith('-') ? -1 : 1) * product(part.replace(/[+-]/, '')), 0), Number(predicted), `${formula} ${values}`);
+    }
   },
 
   async 'the first screen: what is wasted, by whom, how much the fix saves, and the formula as a sum in the colours'() {
@@ -86,7 +116,7 @@ export const tests = ({ browser, axe, file }) => ({
     assert.equal(rows.length, 9);
     assert.match(
       rows[0],
-      /fsdp_prefetch \/ smoke\s+active peak under lagging\s+4 of 874 verdicts failed\s+all 2 controls caught\s+stash\s+1.94 GiB\s+2,080,565,248 bytes\s+0.50 GiB\s+536,920,064 bytes\s+1.44 GiB \(74 %\)\s+1.000x step time/s,
+      /fsdp_prefetch \/ smoke\s+active peak under lagging\s+4 of 874 verdicts failed\s+all 2 controls caught\s+stash\s+1.94 GiB\s+0.50 GiB\s+1.44 GiB \(74 %\)\s+1.000x step time/s,
     );
     const pair = page.locator('#pairs article');
     assert.equal(await pair.count(), 1);
@@ -128,8 +158,9 @@ export const tests = ({ browser, axe, file }) => ({
     const page = await open(browser, file('beside'));
     assert.match(await text(page, '.base'), /^Compared with run 3f9a1c of .*: 8 of 1,700 verdicts failed. .* [\d,]+ comparisons .*: 0 regressions, \d+ improvements?/);
     const rows = await texts(page, '#scenarios tbody tr');
-    assert.match(rows[0], /1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB\s+-50 %$/);
+    assert.match(rows[0], /1.00 GiB\s+−512.0 MiB\s+-50 %$/);
     assert.match(rows[1], /none$/);
+    assert.equal(await page.locator('#scenarios .figure data').first().getAttribute('title'), '2,080,565,248 bytes', 'every byte in a tooltip');
     const nights = page.locator('.nights').first();
     const peaks = (await nights.getAttribute('data-peaks')).split(' ').map(Number);
     assert.deepEqual(peaks, [5 << 20, 5 << 20, 6 << 20, 536920064], 'the last night is this run');
@@ -138,24 +169,28 @@ export const tests = ({ browser, axe, file }) => ({
     assert.ok(heights[0] === heights[1] && heights[1] >= heights[2] && heights[2] > heights[3], 'higher is more');
     assert.ok((await nights.boundingBox()).height > 10);
     const scenario = await open(browser, file('beside'), { hash: '#/fsdp_prefetch?trial=0' });
-    assert.match((await texts(scenario, '#overview tbody tr'))[2], /stash[\s\S]*0.50 GiB\s+536,920,064 bytes\s+1.00 GiB\s+1,073,741,824 bytes\s+−512.0 MiB/);
+    assert.match((await texts(scenario, '#overview tbody tr'))[2], /stash[\s\S]*0.50 GiB\s+1.00 GiB\s+−512.0 MiB/);
     await whole(scenario, 'beside');
   },
 
   async 'a page of tests: each with peak, limit and result, and what was alive where one failed'() {
     const page = await open(browser, file('tests'));
-    assert.equal(await text(page, 'h1'), '1 variant ended in error, 1 of 4 verdicts failed');
+    assert.equal(await text(page, 'h1'), '1 failed, 2 passed, 1 skipped, 1 error');
     assert.deepEqual(await texts(page, 'h2'), ['Tests', 'tests/test_memory.py::test_<b>is_over</b>', 'tests/test_memory.py::test_broke', 'Every claim']);
     const cells = (row) => page.locator('section').filter({ has: page.getByRole('heading', { name: 'Tests', exact: true }) }).locator('tbody tr').nth(row).locator('td').allInnerTexts();
-    assert.deepEqual(await cells(0), ['tests/test_memory.py::test_<b>is_over</b>', 'failed', '9 MiB (9,437,184 bytes)', 'allocated', 'memory/allocated/limit: at most 8,388,608 bytes, and 1 more']);
+    assert.deepEqual(await cells(0), ['tests/test_memory.py::test_<b>is_over</b>', 'failed', '9 MiB', 'allocated', 'memory/allocated/limit: at most 8 MiB, and 1 more']);
+    assert.equal(await page.locator('.tests .limit.over').count(), 1, 'a bar of the limit');
+    await page.locator('.tests a').first().click();
+    assert.equal(await page.locator(':target h2').innerText(), 'tests/test_memory.py::test_<b>is_over</b>');
     assert.deepEqual(await cells(1), ['tests/test_memory.py::test_broke', 'error', '', '', '']);
-    assert.deepEqual(await cells(2), ['tests/test_memory.py::test_fits', 'passed', '6 MiB (6,291,456 bytes)', 'reserved', 'memory/reserved/limit: at most 8,388,608 bytes']);
+    assert.deepEqual(await cells(2), ['tests/test_memory.py::test_fits', 'passed', '6 MiB', 'reserved', 'memory/reserved/limit: at most 8 MiB']);
+    assert.equal(await page.locator('.tests .limit').nth(1).getAttribute('title'), '75 % of the limit');
     assert.deepEqual((await cells(3)).slice(0, 2), ['tests/test_memory.py::test_pair, baseline kept', 'ran']);
     assert.deepEqual((await cells(4)).slice(0, 2), ['tests/test_memory.py::test_pair, fixed freed', 'passed']);
     assert.equal((await cells(6))[1], 'skipped: needs two GPUs');
     const words = await text(page);
     assert.match(words, /memory\/allocated\/limit, rank 0: measured 9,437,184 bytes \(\+1,048,576\), expected at most 8,388,608 bytes/);
-    assert.match(words, /6,291,456\s+2\s+activations\s+layers\.\*, forward <model>\.py:5/);
+    assert.match(words, /6 MiB\s+2\s+activations\s+layers\.\*, forward <model>\.py:5/);
     assert.doesNotMatch(words, /No fix ran|No memory over time|No loss/);
     await whole(page, 'tests');
     assert.deepEqual(await accessibility(page, axe), []);
@@ -235,11 +270,11 @@ export const tests = ({ browser, axe, file }) => ({
         (await paths(page, section)).length >= lines,
         `${section}: ${(await paths(page, section)).length}`,
       );
-    assert.match(await text(page, '#loss .legend'), /stash bit for bit equal/);
-    assert.doesNotMatch(await text(page, '#loss .legend'), /unstash_before_wait/, 'a control is drawn where it is asked for');
+    assert.match(await text(page, '#loss .legend >> nth=0'), /stash bit for bit equal/);
+    assert.doesNotMatch(await text(page, '#loss .legend >> nth=0'), /unstash_before_wait/, 'a control is drawn where it is asked for');
     for (const box of await page.locator('#loss').getByRole('checkbox').all()) await box.check();
     await settled(page);
-    assert.match(await text(page, '#loss .legend'), /unstash_before_wait differs from step 1/);
+    assert.match(await text(page, '#loss .legend >> nth=0'), /unstash_before_wait differs from step 1/);
     assert.ok((await paths(page, '#loss')).length >= 8);
     assert.match(await text(page, '#story'), /No picture of its memory was kept under calibrated/);
     await whole(page, 'scenario');
@@ -292,8 +327,17 @@ export const tests = ({ browser, axe, file }) => ({
   async 'the story, and what each variant does'() {
     const page = await open(browser, file('sample'), { hash: SCENARIO });
     assert.match(await text(page, '.story'), /^A gathered buffer is kept until/);
+    assert.match(await text(page, '.seen'), /example\/training#12: buffers that wait for a stream\s+own: a second reading of it/);
+    assert.deepEqual(await page.locator('.seen a').evaluateAll((all) => all.map((a) => [a.textContent, a.href])), [
+      ['example/training#12', 'https://github.com/example/training/issues/12'],
+    ]);
     await page.getByText('What each variant does').click();
     assert.match(await text(page, '.memory dl.provenance'), /record_stream\s+flat buffers: 1/);
+  },
+
+  async 'figures of others stand beside those of the same two variants here'() {
+    const page = await open(browser, file('sample'), { hash: SCENARIO });
+    assert.match(await text(page, '#published tbody'), /example\/training#12\s+a 7B model, layout not given\s+40 %\s+record_stream → separate_streams\s+100.0 → 60.0 MiB: 40 %/);
   },
 
   async 'gradients by parameter: the farthest first, the first divergence named'() {

@@ -37,39 +37,59 @@ export const tests = ({ browser, axe, file, out }) => {
       const page = await open(browser, file('fit_one'));
       const [chart] = (await figures(page)).filter(({ lines }) => lines);
       const [peaks, ...capacities] = chart.lines;
+      const last = Math.max(...record.answers.flatMap(({ largest, next }) => [Number(largest), Number(next)]));
       assert.deepEqual(
         peaks.points,
-        record.runs.map(({ values, reserved }) => [Number(values.batch), reserved]).sort(([a], [b]) => a - b),
+        record.runs
+          .map(({ values, reserved }) => [Number(values.batch), reserved])
+          .filter(([batch]) => batch <= last)
+          .sort(([a], [b]) => a - b),
+        'as far as the answers go',
       );
       assert.deepEqual(
         capacities.map(({ points }) => points[0][1]),
         record.gpus.map(({ total_bytes, context_bytes }) => total_bytes - context_bytes),
       );
       assert.equal(await page.locator('.chart').getAttribute('data-series'), String(1 + record.gpus.length));
-      assert.match(await text(page, 'h1'), /^batch 9 on t4-16g: /);
+      assert.equal(await text(page, 'h1'), 'batch 9 on t4-16g, 14 on l4-24g, 55 on h100-80g');
     },
 
     async 'fit: a cell a run of two variables, red where it does not fit'() {
       const record = recordOf('fit_two');
       const page = await open(browser, file('fit_two'));
-      const maps = (await figures(page)).filter(({ kind }) => kind === 'heat');
+      const maps = await page.locator('table.heat').evaluateAll((all) =>
+        all.map((table) => ({
+          columns: [...table.tHead.rows[0].cells].slice(1).map((cell) => cell.innerText),
+          rows: [...table.tBodies[0].rows].map(({ cells: [name, ...cells] }) => ({
+            name: name.innerText,
+            cells: cells.map((cell) => ({ bytes: Number(cell.querySelector('data').value), over: cell.className.includes('over'), title: cell.title })),
+          })),
+        })),
+      );
       assert.equal(maps.length, record.gpus.length);
-      for (const { rows, columns, capacity, y, x } of maps)
+      let red = 0;
+      maps.forEach(({ rows, columns }, i) => {
+        const { name: gpu, total_bytes: total, context_bytes: context } = record.gpus[i];
         for (const { name, cells } of rows)
-          cells.forEach((cell, at) => {
-            const run = record.runs.find(({ values }) => values[y] === name && values[x] === columns[at]);
-            assert.equal(cell.bytes, run.reserved);
-            assert.equal(cell.share, run.reserved / capacity);
+          cells.forEach(({ bytes, over, title }, at) => {
+            const run = record.runs.find(({ values }) => values.batch === name && values.recompute === columns[at]);
+            assert.equal(bytes, run.reserved);
+            assert.match(title, new RegExp(` ${((100 * bytes) / (total - context)).toFixed(1).replace('.', '\\.')} % of the capacity`));
+            const answer = record.answers.find((one) => one.gpu === gpu && one.values.recompute === columns[at]);
+            assert.equal(over, !(answer.largest && Number(name) <= Number(answer.largest)), `${gpu}, batch ${name}, recompute ${columns[at]}: as its answer says`);
+            red += over;
           });
-      const red = await page.locator('td.over').count();
-      const over = maps.flatMap(({ rows }) => rows.flatMap(({ cells }) => cells)).filter(({ fits }) => fits === false);
-      assert.equal(red, over.length);
+      });
+      assert.equal(await page.locator('td.over').count(), red);
       assert.ok(red > 0);
     },
 
     async 'fit: what does not fit, what would help, what was refused'() {
       let page = await open(browser, file('fit_none'));
-      assert.match(await text(page, 'h1'), /^nothing fits t4-16g: the nearest, batch 1, needs 232.0 MiB more/);
+      assert.equal(await text(page, 'h1'), 'does not fit on t4-16g');
+      assert.match(await text(page, 'section >> nth=0'), /nothing fits t4-16g: the nearest, batch 1, needs 232.0 MiB more/);
+      const tones = await page.locator('.legend li').evaluateAll((all) => all.map(({ className, innerText }) => [innerText.trim(), className]));
+      assert.deepEqual(tones.filter(([name]) => name === 'activations'), [['activations', 'kind-activations']], 'the colours of all pages');
       assert.match(await text(page), /What would help[\s\S]*recompute all repeated modules saves 400 MiB[\s\S]*bf16 autocast\s+exact\s+does not run/);
       assert.match(await text(page), /Computed from the record, not run: optimizer states of 8 bits/);
       page = await open(browser, file('fit_refused'));

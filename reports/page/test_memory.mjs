@@ -1,11 +1,11 @@
 // The page of a program: its pictures against the record, to the byte; and programs that are small, large or hostile.
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, text, whole } from './looking.mjs';
 
-const OPENS_MS = 1500; // on a machine that opens the page of one event in a third of it; on a slower one, three times what that page takes
+const OPENS_MS = 1000; // of a processor, where the page of one event takes 170 and that of 65,000 events 310; on a slower one, three times what the first takes
 const LARGEST = 3_000_000;
 
 /** The rows of the table of what is alive: [kind, module, line, blocks, bytes]. */
@@ -32,7 +32,8 @@ export const tests = ({ browser, axe, file, out }) => ({
     const words = await text(page);
     assert.match(words, /The peak is .* of active memory on rank 0, in backward of step 2, when forward train.py:10 \(MmBackward0\)/);
     assert.match(words, /of 110 MiB that it can have on the virtual GPU h100-80g/);
-    assert.equal(await page.locator('#memory .chart svg text', { hasText: 'h100-80g holds 110' }).count(), 1, 'a line at the capacity');
+    assert.equal(await page.locator('#memory .legend li', { hasText: 'PyTorch can have 110.0 MiB on h100-80g' }).count(), 1, 'the line at the capacity is named');
+    assert.equal(await page.locator('#memory .chart svg text', { hasText: 'can have' }).count(), 0, 'not on the areas');
     await whole(page, 'program');
     assert.deepEqual(await accessibility(page, axe), []);
     await page.screenshot({ path: `${out}/program.png`, fullPage: true });
@@ -51,6 +52,30 @@ export const tests = ({ browser, axe, file, out }) => ({
     const at = names.findIndex((name) => name.split(', ').length === 3);
     assert.equal(bars[at], sum(after.trials[0].alive.parts, names[at]) - sum(before.trials[0].alive.parts, names[at]), names[at]);
     assert.match(await text(page, 'h1'), /against the other run: \d+ regressions/);
+    // Both runs above the bars: each step of both records, at its place; more than before is hatched.
+    const rows = await page.locator('.overlay').evaluate((element) => element.rows);
+    const levelsOf = (name) => {
+      const { device_traces: [trace] } = JSON.parse(readFileSync(`${dirname(file(name))}/rank0.json`, 'utf8'));
+      let active = 0;
+      return [0, ...trace.map(({ action, size }) => (active += action === 'alloc' ? size : action === 'free_completed' ? -size : 0))];
+    };
+    const [was, is] = ['program', 'program_changed'].map(levelsOf);
+    assert.deepEqual([Math.max(...rows.map((row) => row.old)), Math.max(...rows.map((row) => row.fresh))], [old, fresh]);
+    let [more, phases] = [0, 0];
+    for (const { old: a, fresh: b, events } of rows) {
+      if (events[0] < was.length - 1) assert.equal(a, was[events[0]], `the old run at event ${events[0]}`);
+      assert.equal(b, is[events[1]], `the new run at event ${events[1]}`);
+      more += b > a;
+      phases += a > 0 && b > 0;
+    }
+    assert.ok(more > 0 && phases > 100, 'both runs are compared, and the new one has more somewhere');
+    assert.equal((await page.locator('.overlay .area-more').getAttribute('d')).match(/M/g).length, rows.slice(0, -1).filter((row) => row.fresh > row.old).length);
+    assert.match(await page.locator('.overlay .area-more').getAttribute('fill'), /^url\(#/);
+    const above = await page.evaluate(() => document.querySelector('.overlay').getBoundingClientRect().bottom <= document.querySelector('.waterfall').getBoundingClientRect().top);
+    assert.ok(above, 'the picture is above the bars');
+    await page.locator('.overlay').focus();
+    for (let i = 0; i < 3; i += 1) await page.keyboard.press('Shift+ArrowRight');
+    assert.match(await text(page, '.said'), /Event \d+ of the old run and \d+ of the new one, in forward of step 1: .* (more|less|equal)/);
     await whole(page, 'program changed');
     assert.deepEqual(await accessibility(page, axe), []);
     await page.setViewportSize({ width: 400, height: 900 });
@@ -121,10 +146,130 @@ export const tests = ({ browser, axe, file, out }) => ({
     await page.getByRole('searchbox').fill('nothing such');
     assert.match(await text(page, '#alive'), /Nothing that is alive has these words/);
     await page.getByRole('searchbox').fill('');
-    await page.getByRole('button', { name: 'blocks' }).click();
+    await page.getByRole('button', { name: 'blocks', exact: true }).click();
     const counts = (await rowsOf(page)).map((row) => row[3]);
     assert.deepEqual(counts, [...counts].sort((a, b) => b - a));
     await whole(page, 'program searched');
+  },
+
+  async 'an address restores rank, moment and stretch; the back button works; a wrong one opens the peak'() {
+    const page = await open(browser, file('program'));
+    const chart = page.locator('#memory .chart');
+    const peak = await total(page);
+    for (const rank of ['0', '1', '2']) {
+      const t = 20 + Math.floor(Math.random() * 200);
+      const there = await open(browser, file('program'), { hash: `#rank=${rank}&t=${t}&from=10&to=250` });
+      const what = `rank ${rank}, event ${t}`;
+      assert.match(await text(there, '#alive'), new RegExp(`event ${t}[^\\d]`), what);
+      assert.match(await chart.getAttribute('aria-label'), /from event 10 to 250/, what);
+      assert.equal(await total(there), Number(await chart.getAttribute('data-active')), what);
+      assert.ok(await there.getByRole('radio', { name: rank === '0' ? 'rank 0' : 'rank 1, rank 2' }).isChecked(), what);
+      await whole(there, what);
+    }
+    for (const wrong of ['rank=9&t=5', 't=abc', 'from=9&to=3', '%', 't=99999999999999', 'rank=%3Cb%3E', '/some/where?x=1']) {
+      const there = await open(browser, file('program'), { hash: `#${wrong}` });
+      if (!wrong.includes('t=9') && wrong !== 'rank=9&t=5') assert.equal(await total(there), peak, wrong);
+      await whole(there, wrong);
+    }
+    await open(browser, file('program'));
+    const box = await chart.boundingBox();
+    await page.mouse.click(box.x + box.width * 0.25, box.y + 150);
+    const [first, hash] = [await total(page), await page.evaluate(() => location.hash)];
+    assert.match(hash, /^#rank=0&t=\d+$/);
+    await choose(page, 'Rank', 'rank 1, rank 2');
+    assert.match(await page.evaluate(() => location.hash), /^#rank=1&t=\d+$/);
+    await page.goBack();
+    await settled(page);
+    assert.equal(await total(page), first);
+    await page.goBack();
+    await settled(page);
+    assert.equal(await total(page), peak);
+    await page.goForward();
+    await settled(page);
+    assert.equal(await total(page), first);
+    await chart.focus();
+    const before = await page.evaluate(() => history.length);
+    for (let i = 0; i < 5; i += 1) await page.keyboard.press('ArrowRight');
+    assert.equal(await page.evaluate(() => history.length), before, 'a walk by keys is no step of the history');
+    assert.notEqual(await page.evaluate(() => location.hash), hash, 'but its end is in the address');
+  },
+
+  async 'the Markdown is summary.md, the picture has the colours of the chart, and a browser that refuses is said'() {
+    for (const name of ['program', 'program_out_of_memory', 'program_hostile', 'program_without_events']) {
+      const page = await open(browser, file(name));
+      await page.getByRole('button', { name: 'Copy as Markdown' }).click();
+      await page.getByText('The Markdown is copied.').waitFor();
+      const summary = readFileSync(`${dirname(file(name))}/summary.md`, 'utf8');
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), summary, name);
+      const heading = (await text(page, 'h1')).replace(/\s+/g, ' ');
+      assert.equal(await page.title(), `${heading} - tidemark`, name);
+      const button = page.getByRole('button', { name: 'Copy picture' });
+      assert.equal(await button.count(), name.includes('without') ? 0 : 1, name);
+      if (name.includes('without')) continue;
+      await button.click();
+      await page.getByText('The picture is copied.').waitFor();
+      const { width, height, missing, drawn } = await page.evaluate(async () => {
+        const [item] = await navigator.clipboard.read();
+        const bitmap = await createImageBitmap(await item.getType('image/png'));
+        const pen = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+        pen.drawImage(bitmap, 0, 0);
+        const { data } = pen.getImageData(0, 0, bitmap.width, bitmap.height);
+        const colours = new Map();
+        for (let i = 0; i < data.length; i += 4) {
+          const colour = `${data[i]}, ${data[i + 1]}, ${data[i + 2]}`;
+          colours.set(colour, (colours.get(colour) ?? 0) + 1);
+        }
+        const kinds = [...document.querySelectorAll('#memory .legend .swatch:not(.dashed)')].map((swatch) => getComputedStyle(swatch).backgroundColor.slice(4, -1));
+        // A swatch has 400 pixels: what has more is in the chart.
+        return { width: bitmap.width, height: bitmap.height, missing: kinds.filter((colour) => !colours.has(colour)), drawn: kinds.filter((colour) => colours.get(colour) > 600).length };
+      });
+      assert.deepEqual(missing, [], `${name}: colours of the legend`);
+      assert.ok(width > 1500 && height > 800 && drawn >= 2, `${name}: ${width} x ${height}, ${drawn} kinds in the chart`);
+      await page.evaluate(() => {
+        navigator.clipboard.write = navigator.clipboard.writeText = () => Promise.reject(new Error('no'));
+      });
+      await button.click();
+      const link = page.getByRole('link', { name: 'Save the picture' });
+      assert.match(await link.getAttribute('href'), /^blob:/);
+      await page.getByRole('button', { name: 'Copy as Markdown' }).click();
+      assert.equal(await page.locator('#post textarea').inputValue(), summary, name);
+      assert.equal(await page.evaluate(() => getSelection().toString() || document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)), summary);
+      await whole(page, name);
+      assert.deepEqual(await accessibility(page, axe), [], name);
+    }
+  },
+
+  async 'the refused block and the rest of its step stand above the capacity, and the cursor at it'() {
+    const page = await open(browser, file('program_out_of_memory'));
+    const record = JSON.parse(readFileSync(`${dirname(file('program_out_of_memory'))}/report.json`, 'utf8'));
+    const { program, alive } = record.trials[0];
+    assert.equal(await text(page, 'h1'), program.finding.text);
+    assert.match(program.finding.text, /^train\.py: out of memory in \w+ of step \d on rank 0: it needs .* more than the 80 MiB/);
+    assert.match(await text(page, '#alive'), /^When memory was refused, event \d+, in \w+ of step \d/);
+    const refused = await total(page);
+    assert.ok(refused > 0 && refused !== alive.active);
+    const highest = await page.locator('#memory .chart').evaluate((chart) => Math.max(...chart.areas.at(-1).data.map(([, level]) => level)));
+    assert.ok(highest > alive.active, `${highest} above ${alive.active}: the rest of the step`);
+    assert.ok(program.needs.reserved > record.run.device.capacity_bytes);
+    assert.doesNotMatch(await text(page), /are lacking|may fit if/, 'one figure of what is lacking: that of the run with room');
+    assert.match(await text(page, '#memory'), /At the red line .* were refused\. The picture is of the second run, with room/);
+    await page.keyboard.press('Tab');
+    await page.locator('#memory .chart').focus();
+    await page.keyboard.press('ArrowLeft');
+    assert.ok((await total(page)) < refused, 'before it the block is not there');
+    await whole(page, 'out of memory');
+    await page.screenshot({ path: `${out}/program_out_of_memory.png`, fullPage: true });
+  },
+
+  async 'every file beside the page is there, and every file that is there is named'() {
+    for (const name of readdirSync(dirname(dirname(file('program')))).filter((one) => one.startsWith('program') && !one.includes('million') && !one.includes('large'))) {
+      const page = await open(browser, file(name));
+      const folder = dirname(file(name));
+      const named = await page.locator('.beside a').evaluateAll((links) => links.map((link) => decodeURIComponent(link.getAttribute('href'))));
+      for (const one of named) assert.ok(existsSync(join(folder, one)), `${name}: ${one}`);
+      const there = readdirSync(folder, { recursive: true }).filter((one) => /\.(json|md|xml|record|pickle)$/.test(one) && !one.endsWith('rank0.json'));  // of the test of stacks
+      assert.deepEqual([...named].sort(), there.map(String).sort(), name);
+    }
   },
 
   async 'ranks are chosen, equal ones once'() {
@@ -145,25 +290,33 @@ export const tests = ({ browser, axe, file, out }) => ({
     }
     assert.match(await text(await open(browser, file('program_without_events'))), /What was alive is not known/);
     const many = await open(browser, file('program_of_64_ranks'), { dark: true });
-    assert.equal(await many.getByLabel('Rank').locator('option').count(), 16);
+    assert.equal(await many.getByLabel('Rank').locator('option').count(), 64);
     assert.deepEqual(await accessibility(many, axe), []);
     await many.screenshot({ path: `${out}/program_dark.png`, fullPage: true });
   },
 
   async 'a step of 65,000 events opens in time, and a million of events are drawn from fewer moments'() {
     let page;
-    /** Milliseconds until the page is drawn: the least of three, since others work on the machine. */
+    /** Milliseconds of a processor until the page is drawn (others work on the machine): the least of three. */
     const opening = async (name) => {
       let took = Infinity;
       for (let i = 0; i < 3; i += 1) {
-        const begun = Date.now();
+        const begun = i === 0 ? 0 : await used();
         page = await open(browser, file(name));
-        took = Math.min(took, Date.now() - begun);
+        took = Math.min(took, (await used()) - begun);
       }
-      return took;
+      assert.ok(took > 0, `${name}: ${took} ms`); // another process has another clock
+      return Math.round(took);
+    };
+    const used = async () => {
+      const session = await page.context().newCDPSession(page);
+      await session.send('Performance.enable');
+      const { metrics } = await session.send('Performance.getMetrics');
+      return 1000 * metrics.find(({ name }) => name === 'ProcessTime').value;
     };
     const limit = Math.max(OPENS_MS, 3 * (await opening('program_of_one_event')));
     for (const [name, events] of [['program_large', 65_000], ['program_million', 1_000_000]]) {
+      if (name === 'program_million' && Number(process.env.TIDEMARK_TEST_DRAW ?? 0) % 8 !== 0) continue; // part 0 has it (sample_reports)
       assert.ok(statSync(file(name)).size <= LARGEST, `${name}: ${statSync(file(name)).size} bytes`);
       const took = await opening(name);
       console.log(`        ${name}: ${statSync(file(name)).size} bytes, ${took} ms`);

@@ -29,6 +29,36 @@ async function served(folder, file) {
 }
 
 export const tests = ({ browser }) => ({
+  async 'open: a site that does not answer is said to, at once or in time'() {
+    const folder = mkdtempSync(`${tmpdir()}/open-`);
+    const view = await browser.newContext();
+    await view.route('**/*', (route) => {
+      const { host, pathname } = new URL(route.request().url());
+      if (host.startsWith('127.0.0.1')) return pathname === '/favicon.ico' ? route.fulfill({ body: '' }) : route.continue();
+      return host === 'ui.perfetto.dev' ? route.fulfill({ contentType: 'text/html', body: 'silent' }) : route.abort();
+    });
+    try {
+      for (const [name, said] of [['a.pickle', /MemoryViz\.js does not answer: .* network.* tidemark snapshot show a\.pickle --format html/], ['a.trace.json.gz', /perfetto.dev does not answer: this needs a network/]]) {
+        writeFileSync(`${folder}/${name}`, '1');
+        const { address, end } = await served(folder, name);
+        const page = await view.newPage();
+        await page.clock.install();
+        await page.goto(address);
+        if (name.endsWith('.gz')) {
+          await page.getByRole('button').click();
+          assert.match(await page.getByRole('status').innerText(), /^Waiting for/);
+          await page.clock.runFor(11_000);
+        }
+        await page.waitForFunction(() => /does not answer/.test(document.querySelector('[role="status"]').textContent));
+        assert.match(await page.getByRole('status').innerText(), said);
+        end();
+      }
+    } finally {
+      await view.close();
+      rmSync(folder, { recursive: true });
+    }
+  },
+
   async 'open: Perfetto and memory_viz get the file'() {
     const folder = mkdtempSync(`${tmpdir()}/open-`);
     const view = await browser.newContext();

@@ -8,9 +8,9 @@
 
 namespace tidemark {
 
-/// The bytes of the highest by kind of tensor, module and Python line, which sum to that peak; or
-/// one line where there is none; then what grows, on a GPU of that `capacity`. Before it a line for
-/// each file that cannot be read.
-std::string alive_text(const std::vector<HighestPeak>& peaks, Bytes capacity);
+/// The memory of the highest by kind of tensor, module and Python line, which sums to that peak; or
+/// one line where there is none. Before it a line for each file that cannot be read. `needs`: a run
+/// with room has said what the program needs, and what is lacking is said there.
+std::string alive_text(const std::vector<HighestPeak>& peaks, bool needs = false);
 
 }  // namespace tidemark

@@ -8,6 +8,7 @@
 #include "harness/memory/parts.h"
 #include "harness/memory/places.h"
 #include "harness/record/units.h"
+#include "reports/program/finding.h"
 #include "reports/snapshot/render.h"
 
 namespace tidemark {
@@ -21,13 +22,10 @@ std::string gpu(const RunRecord& run) {
 
 /// ", in backward of step 2, when ... allocated 512 MiB".
 std::string moment(const HighestPeak& peak) {
-  const auto picture = std::ranges::find_if(peak.pictures, [&](const MemoryPicture& one) {
-    return one.where == peak.file.stem() && one.device == peak.device.device;
-  });
-  if (picture == peak.pictures.end()) return "";
-  std::string out;
-  if (const auto* phase = phase_at(*picture, picture->peak))
-    out = fmt::format(", in {} of step {}", one_line(phase->name), phase->step);
+  const MemoryPicture* picture = peak_picture(peak);
+  if (picture == nullptr) return "";
+  std::string out = phase_text(*picture, picture->peak);
+  if (!out.empty()) out = ", " + out;
   const auto last = std::ranges::find_if(picture->blocks, [&](const MemoryPicture::Block& block) {
     return block.from == picture->peak;
   });
@@ -55,8 +53,15 @@ std::string reserve(const RunRecord& run) {
                                : "";
 }
 
+bool needs_of(const Report& report, const std::string& schedule) {
+  return std::ranges::any_of(report.trials, [&](const TrialRecord& trial) {
+    return trial.schedule == schedule && knows_need(*trial.program, report.run);
+  });
+}
+
 std::string fit(const Report& report) {
-  Bytes reserved = 0;
+  Bytes taken = 0;
+  const DeviceRecord* most = nullptr;
   std::string where;
   bool full = false, whole = true;
   for (const TrialRecord& trial : report.trials)
@@ -64,21 +69,26 @@ std::string fit(const Report& report) {
       whole = whole && process.ended && !process.devices.empty();
       for (const DeviceRecord& device : process.devices) {
         full = full || device.ooms > 0;
-        if (device.reserved <= reserved) continue;
-        reserved = device.reserved, where = place_of(process, device);
+        if (device.all() <= taken) continue;
+        taken = device.all(), where = place_of(process, device), most = &device;
       }
     }
   const Bytes capacity = report.run.capacity_bytes;
-  if (reserved == 0 || capacity <= 0) return "";
-  std::string out = fmt::format("PyTorch's allocator reserves {} at most ({}), of {}",
-                                bytes_text(reserved), where, gpu(report.run));
+  if (most == nullptr || capacity <= 0) return "";
+  const std::string outside = outside_text(*most);
+  std::string out = outside.empty()
+                        ? fmt::format("PyTorch's allocator reserves {} at most ({}), of {}",
+                                      bytes_text(taken), where, gpu(report.run))
+                        : fmt::format("At most {} of the GPU are taken ({}), with {}, of {}",
+                                      bytes_text(taken), where, outside, gpu(report.run));
+  out += limit_text(most->limit);
   if (full)
     return out +
            ": this was not enough. tidemark advise tries what would help, each change by a run, "
            "and "
            "tidemark fit finds the largest batch.";
   if (!whole) return out + "; a process has ended early, so what it needs in all is not known.";
-  const Bytes left = capacity - reserved;
+  const Bytes left = most_of(*most, report.run) - taken;
   return fmt::format("{}: {} are left.{}", out, bytes_text(left), reserve(report.run));
 }
 
@@ -96,7 +106,8 @@ std::vector<std::string> answer(const Report& report, const std::vector<HighestP
     for (const HighestPeak& peak : peaks)
       for (const OutOfMemory& oom : peak.ooms)
         out.push_back(fmt::format("{}{}: {}.", peaks.size() > 1 ? peak.schedule + ", " : "",
-                                  oom.process, oom_text(oom)));
+                                  place_name(oom.process, oom.device, oom.several),
+                                  oom_text(oom, !needs_of(report, peak.schedule))));
     if (device.peak.active > 0) {
       const std::string schedule = peaks.size() > 1 ? " under " + highest->schedule : "";
       out.push_back(
@@ -113,7 +124,10 @@ std::vector<std::string> answer(const Report& report, const std::vector<HighestP
                   ".");
   }
   if (const std::string fits = fit(report); !fits.empty()) out.push_back(fits);
-  out.push_back(fmt::format("Command: {}", fmt::join(report.trials.front().program->words, " ")));
+  if (highest != nullptr && highest->device.peak.active > 0)
+    out.emplace_back(
+        "All figures of this page that name no other statistic are active memory, as the program "
+        "requested it: what tensors hold, and what is freed and still held for another stream.");
   return out;
 }
 

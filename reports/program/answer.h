@@ -11,7 +11,7 @@ namespace tidemark {
 
 /// Sentences: the highest peak of active memory with its rank, step, phase and line; what it is
 /// made of; what the GPU has left, or how much more an allocation that failed needs at least; and
-/// the command.
+/// the statistic of all figures.
 std::vector<std::string> answer(const Report& report, const std::vector<HighestPeak>& peaks);
 
 }  // namespace tidemark

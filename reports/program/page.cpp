@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "harness/memory/parts.h"
@@ -15,23 +16,17 @@
 #include "reports/headline.h"
 #include "reports/html.h"
 #include "reports/overview.h"
-#include "reports/page_data.h"
 #include "reports/program/answer.h"
-#include "reports/program/picture_data.h"
+#include "reports/program/provenance.h"
+#include "reports/program/sections.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
-#include "reports/snapshot/render.h"
 
 namespace tidemark {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string figure(Bytes bytes) {
-  const std::string all = exact(bytes) + " bytes";
-  return bytes_text(bytes) == all ? all : fmt::format("{} ({})", bytes_text(bytes), all);
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -40,57 +35,28 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-Section peaks(const Report& report) {
-  Section out{
-      "Peaks by rank",
-      {fmt::format(
-          "Peaks of PyTorch's caching allocator over the whole process, on the virtual GPU "
-          "{}{} in mode {}.",
-          report.run.profile,
-          report.run.capacity_bytes > 0 ? " with " + bytes_text(report.run.capacity_bytes) : "",
-          name_of(report.trials.front().mode))},
-      {},
-      {{"rank", "schedule", "allocated", "active", "reserved", "retries", "ooms", "races", "end"}}};
-  for (const TrialRecord& trial : report.trials)
-    for (const ProcessRecord& process : trial.program->processes)
-      if (process.devices.empty())
-        out.text.push_back(unrecorded(process) + ".");
-      else if (!process.ended)
-        out.text.push_back(fmt::format("{} ended early {}: its peaks are those until then.",
-                                       name_of(process), process.last));
-  for (const TrialRecord& trial : report.trials)
-    for (const ProcessRecord& process : trial.program->processes)
-      for (const DeviceRecord& device : process.devices)
-        out.rows.push_back({place_of(process, device), trial.schedule, figure(device.allocated),
-                            figure(device.active), figure(device.reserved),
-                            std::to_string(device.retries), std::to_string(device.ooms),
-                            std::to_string(process.races.size()),
-                            process.ended ? "by itself" : "early"});
-  return out;
-}
-
 std::vector<Section> run_ahead_sections(const Report& report) {
   std::vector<Section> out;
   if (report.trials.size() < 2) return out;
-  out.push_back(
-      {"Between the schedules",
-       {"Peaks of active memory in bytes, under every schedule of the virtual device. The "
-        "difference between them depends on how far the host runs ahead of the device."},
-       {},
-       bracket(report.trials)});
+  out.push_back({"Between the schedules",
+                 {"Peaks of active memory in whole blocks under every schedule of the virtual "
+                  "device. The difference between them depends on how far the host runs ahead of "
+                  "the device."},
+                 {},
+                 bracket(report.trials, figure_cell)});
   const RunAhead ahead = run_ahead(report.trials);
   if (ahead.parts.empty()) return out;
   Section parts{
       "What the schedule with the highest peak holds beyond the lowest",
-      {fmt::format("The highest peaks are: {} under {}, {}, and {} under {}, {}, in bytes as "
-                   "requested. The parts sum to the difference.",
-                   ahead.high->alive->where, ahead.high->schedule,
-                   figure(ahead.high->alive->active), ahead.low->alive->where, ahead.low->schedule,
-                   figure(ahead.low->alive->active))},
+      {fmt::format("The highest peaks are: {} under {}, {}, and {} under {}, {}, as requested. The "
+                   "parts sum to the difference.",
+                   place_name(ahead.high->alive->where, 0), ahead.high->schedule,
+                   bytes_text(ahead.high->alive->active), place_name(ahead.low->alive->where, 0),
+                   ahead.low->schedule, bytes_text(ahead.low->alive->active))},
       {},
-      {{"bytes", "blocks", "kind", "module", "line"}}};
+      {{"memory", "blocks", "kind", "module", "line"}}};
   for (const AlivePart& part : ahead.parts)
-    parts.rows.push_back({exact(part.bytes), std::to_string(part.count), name_of(part.kind),
+    parts.rows.push_back({figure_cell(part.bytes), std::to_string(part.count), name_of(part.kind),
                           part.module, part.site});
   out.push_back(std::move(parts));
   return out;
@@ -125,64 +91,44 @@ Section collectives(const ProgramRecord& program) {
   for (const auto& [key, sum] : sums) {
     const auto& [name, ranks, function] = key;
     out.rows.push_back({name, std::to_string(ranks), std::to_string(sum.processes), function,
-                        exact(sum.calls), figure(sum.bytes)});
+                        exact(sum.calls), figure_cell(sum.bytes)});
   }
   if (!out.rows.empty())
     out.rows.insert(out.rows.begin(),
-                    {"communicator", "its ranks", "processes here", "call", "calls", "bytes"});
+                    {"communicator", "its ranks", "processes here", "call", "calls", "memory"});
   return out;
 }
 
-std::vector<Section> sections_of_peak(const HighestPeak& peak) {
-  const DeviceSummary& d = peak.device;
-  const Fragmentation& f = d.fragmentation;
-  Section end{"Left at the program's end",
-              {fmt::format("Allocated {}, reserved {}.", figure(f.allocated), figure(f.reserved)),
-               fmt::format("Free in {} of segments in use: {}; in free segments: {}.",
-                           plural(f.fragments, "fragment"), figure(f.free_in_used),
-                           figure(f.free_segments))}};
-  constexpr std::size_t kSteps = 8;
-  Section phases{
-      "Peaks by step and phase",
-      {"Peaks of active bytes, as requested, on the same device, in the first steps, the "
-       "highest and the last. A step ends with the program's optimizers."},
-      {},
-      phase_rows(d, kSteps)};
-  if (phases.rows.empty())
-    phases.text = {"The program ran no phase: no module, backward or optimizer."};
-  for (const std::string& line : repeats_lines(d)) phases.text.push_back(line + ".");
-  Section wastes{"Held without need",
-                 {"Memory on the same device that the program keeps and does not need, in bytes as "
-                  "requested, beside all active bytes of that moment."},
-                 {},
-                 {{"kind", "bytes", "blocks", "module", "line"}}};
-  std::vector<std::string> none, unknown;
-  for (const Waste& waste : d.wastes) {
-    if (!waste.bytes || *waste.bytes == 0) {
-      (waste.bytes ? none : unknown).push_back(waste.name);
-      continue;
-    }
-    wastes.rows.push_back({waste.name,
-                           fmt::format("{} of {}{}", figure(*waste.bytes), figure(waste.active),
-                                       waste.process.empty() ? "" : ", of " + waste.process),
-                           "", "", ""});
-    for (const Part& part : waste.parts)
-      wastes.rows.push_back(
-          {"", figure(part.bytes), std::to_string(part.count), part.module, part.site});
+/// The record, the summaries and what each process has left, by their paths in the folder.
+Section files_beside(const Report& report, const fs::path& folder) {
+  Section out{
+      "Files",
+      {"tidemark open FILE shows a record in PyTorch's memory_viz, and a trace in Perfetto."}};
+  out.files = {"report.json", "summary.md", "junit.xml"};
+  std::set<std::string> left;
+  for (const TrialRecord& trial : report.trials) {
+    std::error_code none;
+    const fs::path own = snapshots_of(folder, trial.schedule);
+    for (const fs::path& place : {own, own / kRoomFolder})
+      for (const auto& file : fs::directory_iterator(place, none)) {
+        const std::string name = file.path().filename();
+        if (name.ends_with(".record") || name.ends_with(".pickle") ||
+            name.ends_with(".trace.json.gz"))
+          left.insert(file.path().lexically_relative(folder).generic_string());
+      }
   }
-  if (!none.empty()) wastes.text.push_back(fmt::format("None: {}.", fmt::join(none, "; ")));
-  if (!unknown.empty())
-    wastes.text.push_back(
-        fmt::format("Not known, since their moment has not come: {}.", fmt::join(unknown, "; ")));
-  return {std::move(wastes), std::move(phases), std::move(end)};
+  out.files.insert(out.files.end(), left.begin(), left.end());
+  return out;
 }
 
 }  // namespace
 
-std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks_of,
-                         const fs::path& folder, const Changes* changes) {
+TextMaker program_page(const Report& report, const std::vector<HighestPeak>& peaks_of,
+                       const fs::path& folder, const Changes* changes) {
   const ProgramRecord& first = *report.trials.front().program;
-  Document out{"exec", headline(report), headline_status(report), {}};
+  Document out{"", headline(report), headline_status(report), {}};
+  out.facts = {provenance(report), command_of(report)};
+  out.markdown = markdown(report);
   if (changes != nullptr) {
     out.headline += "; against the other run: " + changes->result;
     if (changes->status == Status::fail) out.status = Status::fail;
@@ -205,11 +151,13 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   if (const std::string decided = decisions(first); !decided.empty())
     out.sections.push_back(
         {"The program branched on values that are not known", lines_of(decided)});
-  if (const auto data = picture_data(report, peaks_of, folder / "report.html"); !data.is_null())
-    out.sections.push_back({.title = "Memory over time", .memory = packed(data)});
+  if (auto memory = memory_section(
+          peaks_of, {report.run.profile, report.run.capacity_bytes, folder / "report.html"}))
+    out.sections.push_back(*std::move(memory));
   if (highest != nullptr)
-    for (Section& section : sections_of_peak(*highest)) out.sections.push_back(std::move(section));
-  if (measured) out.sections.push_back(peaks(report));
+    for (Section& section : sections_of(highest->device))
+      out.sections.push_back(std::move(section));
+  if (measured) out.sections.push_back(peaks_section(report));
   for (Section& section : run_ahead_sections(report)) out.sections.push_back(std::move(section));
   if (Section calls = collectives(first); !calls.rows.empty())
     out.sections.push_back(std::move(calls));
@@ -221,15 +169,17 @@ std::string program_page(const Report& report, const std::vector<HighestPeak>& p
   if (!races.text.empty()) out.sections.push_back(std::move(races));
   if (const std::string values = unknowns(first); !values.empty())
     out.sections.push_back({"Values that were not known", lines_of(values)});
-  return html(out);
+  if (changes != nullptr)
+    out.sections.insert(out.sections.end(), changes->lists.begin(), changes->lists.end());
+  out.sections.push_back(files_beside(report, folder));
+  return page_of(std::move(out));
 }
 
 std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks,
                                 const fs::path& folder, const Changes* changes) {
-  std::vector<File> files{{"report.html", program_page(report, peaks, folder, changes)},
-                          {"summary.md", markdown(report)},
-                          {"junit.xml", junit(report)}};
-  return files;
+  return {{.path = "report.html", .text = program_page(report, peaks, folder, changes)},
+          {.path = "summary.md", .text = [&report](const Put& put) { put(markdown(report)); }},
+          {.path = "junit.xml", .text = [&report](const Put& put) { put(junit(report)); }}};
 }
 
 void rerender_programs(const fs::path& folder, const Report& report, const Changes* changes) {

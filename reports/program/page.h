@@ -15,10 +15,11 @@ namespace tidemark {
 
 /// The page of the report in `folder`. `peaks`: of each program what its snapshots hold; may be
 /// empty. `changes`: against another run, or null.
-std::string program_page(const Report& report, const std::vector<HighestPeak>& peaks,
-                         const std::filesystem::path& folder, const Changes* changes = nullptr);
+TextMaker program_page(const Report& report, const std::vector<HighestPeak>& peaks,
+                       const std::filesystem::path& folder, const Changes* changes = nullptr);
 
-/// report.html, summary.md and junit.xml of a report with programs.
+/// report.html, summary.md and junit.xml of a report with programs, which has to be there when they
+/// are written.
 std::vector<File> program_files(const Report& report, const std::vector<HighestPeak>& peaks,
                                 const std::filesystem::path& folder,
                                 const Changes* changes = nullptr);

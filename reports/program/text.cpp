@@ -7,13 +7,14 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "harness/memory/places.h"
+#include "harness/record/ranges_text.h"
 #include "harness/record/units.h"
-#include "reports/renderings.h"
+#include "reports/markup.h"
+#include "reports/still.h"
 
 namespace tidemark {
 namespace {
@@ -36,28 +37,116 @@ std::vector<UnknownValue> events_of(const ProgramRecord& program) {
   return out;
 }
 
+/// A part of a change.
+struct Bar {
+  MemoryKind kind;
+  std::string name;
+  Bytes bytes = 0;
+};
+
+/// A bar for the old peak, one for each part, which begins where the one before it ends, and one
+/// for the new peak.
+std::string bars_html(Bytes before, Bytes after, const std::vector<Bar>& bars) {
+  std::vector<Bytes> levels{before};
+  for (const Bar& bar : bars) levels.push_back(levels.back() + bar.bytes);
+  const auto [low, high] = std::ranges::minmax(levels);
+  // Small changes of a large peak are not seen on a scale from 0.
+  const Bytes begin = low > high / 5 * 3 ? std::max<Bytes>(0, low - (high - low) / 4) : 0;
+  const auto share = [&](Bytes level) {
+    return 100 * static_cast<double>(level) / static_cast<double>(std::max<Bytes>(1, high - begin));
+  };
+  const auto row = [&](const std::string& name, Bytes from, Bytes to, MemoryKind kind, Bytes value,
+                       const std::string& text) {
+    return fmt::format(
+        "<div class=\"stack-name\">{}</div><div class=\"stack\"><i "
+        "style=\"background:none;width:{:.3f}%\"></i><i class=\"{}\" title=\"{} bytes\" "
+        "style=\"width:{:.3f}%\"></i><data value=\"{}\" title=\"{} bytes\">{}</data></div>\n",
+        markup_text(name), share(std::min(from, to) - begin), tone_of(kind), exact(value),
+        share(std::abs(to - from)), value, exact(value), text);
+  };
+  std::string out = row("old peak", begin, before, MemoryKind::waiting, before, bytes_text(before));
+  for (std::size_t i = 0; i < bars.size(); ++i)
+    out += row(bars[i].name, levels[i], levels[i + 1], bars[i].kind, bars[i].bytes,
+               (bars[i].bytes < 0 ? "\u2212" : "+") + bytes_text(std::abs(bars[i].bytes)));
+  out += row("new peak", begin, after, MemoryKind::waiting, after, bytes_text(after));
+  return "<div class=\"stacks waterfall\">" + out + "</div>" +
+         (begin > 0 ? "<p class=\"quiet\">Bars begin at " + bytes_text(begin) + ".</p>" : "");
+}
+
 std::string part_line(const AlivePart& part) {
-  return fmt::format("{:>20}  {}{}{}", signed_bytes(part.bytes), name_of(part.kind),
-                     part.module.empty() ? "" : ", " + part.module,
+  return fmt::format("{:>20}  {}{}{}", (part.bytes > 0 ? "+" : "") + bytes_text(part.bytes),
+                     name_of(part.kind), part.module.empty() ? "" : ", " + part.module,
                      part.site.empty() ? "" : ", " + part.site);
 }
 
 }  // namespace
 
+bool has_outside(const ProgramRecord& program) {
+  return std::ranges::any_of(program.processes, [](const ProcessRecord& process) {
+    return std::ranges::any_of(process.devices,
+                               [](const DeviceRecord& device) { return device.outside > 0; });
+  });
+}
+
+std::vector<EqualPeaks> equal_peaks(const ProgramRecord& program) {
+  constexpr std::size_t kEach = 8;    // devices, with a row each
+  constexpr std::size_t kRanges = 4;  // of equal ranks
+  std::size_t devices = 0;
+  for (const ProcessRecord& process : program.processes) devices += process.devices.size();
+  using Figures = std::tuple<Bytes, Bytes, Bytes, Bytes, std::int64_t, std::int64_t, std::size_t,
+                             bool, std::string, int>;
+  std::vector<EqualPeaks> out;
+  std::map<Figures, std::size_t> known;
+  std::vector<std::vector<int>> ranks;  // of each of `out`
+  for (const ProcessRecord& process : program.processes)
+    for (const DeviceRecord& device : process.devices) {
+      const bool alone = devices <= kEach || !process.rank || process.devices.size() > 1;
+      const Figures figures{device.allocated,       device.active,  device.reserved,
+                            device.outside,         device.retries, device.ooms,
+                            process.races.size(),   process.ended,  process.last,
+                            alone ? process.pid : 0};
+      const auto [at, fresh] = known.try_emplace(figures, out.size());
+      if (alone || fresh) {
+        at->second = out.size();
+        out.push_back({place_of(process, device), 0, &process, &device});
+        ranks.emplace_back();
+      }
+      ++out[at->second].count;
+      if (process.rank) ranks[at->second].push_back(*process.rank);
+    }
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (out[i].count > 1)
+      out[i].who = fmt::format("ranks {} ({} ranks)", ranges_text(ranks[i], kRanges), out[i].count);
+  return out;
+}
+
+std::vector<EqualPeaks> highest_of(std::vector<EqualPeaks> all) {
+  if (all.size() <= kHighest) return all;
+  std::ranges::stable_sort(all, std::greater(),
+                           [](const EqualPeaks& one) { return one.device->active; });
+  all.resize(kHighest);
+  return all;
+}
+
 std::string table(const ProgramRecord& program) {
   Bytes largest = 0;
+  const bool outside = has_outside(program);
   for (const ProcessRecord& process : program.processes)
-    for (const DeviceRecord& device : process.devices) largest = std::max(largest, device.reserved);
+    for (const DeviceRecord& device : process.devices) largest = std::max(largest, device.all());
   const ByteUnit unit = unit_for(largest);
-  std::string text = fmt::format("{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}\n",
-                                 fmt::format("peaks, {}", unit.name), "allocated", "active",
-                                 "reserved", "retries", "ooms", "races");
-  for (const ProcessRecord& process : program.processes)
-    for (const DeviceRecord& device : process.devices)
-      text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>8} {:>6} {:>6}{}\n",
-                          place_of(process, device), unit(device.allocated), unit(device.active),
-                          unit(device.reserved), device.retries, device.ooms, process.races.size(),
-                          process.ended ? "" : "  (ended early " + process.last + ")");
+  const std::vector<EqualPeaks> groups = equal_peaks(program);
+  std::size_t wide = 18;
+  for (const EqualPeaks& one : groups) wide = std::max(wide, one.who.size());
+  std::string text =
+      fmt::format("{:<{}} {:>12} {:>12} {:>12}{} {:>8} {:>6} {:>6}\n",
+                  fmt::format("peaks, {}", unit.name), wide, "allocated", "active", "reserved",
+                  outside ? fmt::format(" {:>12}", "outside") : "", "retries", "ooms", "races");
+  for (const auto& [who, count, process, device] : groups)
+    text += fmt::format("{:<{}} {:>12} {:>12} {:>12}{} {:>8} {:>6} {:>6}{}\n", who, wide,
+                        unit(device->allocated), unit(device->active), unit(device->reserved),
+                        outside ? fmt::format(" {:>12}", unit(device->outside)) : "",
+                        device->retries, device->ooms, process->races.size(),
+                        process->ended ? "" : "  (ended early " + process->last + ")");
   for (const ProcessRecord& process : program.processes)
     if (process.devices.empty()) text += unrecorded(process) + "\n";
   return text;
@@ -97,7 +186,11 @@ std::string unknowns(const ProgramRecord& program) {
   return text;
 }
 
-std::vector<std::vector<std::string>> bracket(const std::vector<TrialRecord>& trials) {
+std::vector<std::vector<std::string>> bracket(const std::vector<TrialRecord>& trials,
+                                              std::string (*figure)(Bytes)) {
+  const auto written = [&](Bytes bytes) {
+    return figure == nullptr ? exact(bytes) : figure(bytes);
+  };
   if (trials.size() < 2) return {};
   std::vector<std::vector<std::string>> rows{{"peak of active"}};
   for (const TrialRecord& trial : trials) rows[0].push_back(trial.schedule);
@@ -117,16 +210,26 @@ std::vector<std::vector<std::string>> bracket(const std::vector<TrialRecord>& tr
     for (const auto& devices : all) {
       const auto entry = devices.find(name);
       const bool known = entry != devices.end() && entry->second.process->ended;
-      row.push_back(known ? exact(entry->second.device->active) : "unknown");
+      row.push_back(known ? written(entry->second.device->active) : "unknown");
       if (known) peaks.push_back(entry->second.device->active);
     }
     const bool whole = peaks.size() == trials.size();
     const Bytes difference =
         whole ? *std::ranges::max_element(peaks) - *std::ranges::min_element(peaks) : 0;
-    row.push_back(whole ? exact(difference) : "unknown");
-    row.push_back(whole && difference > 0 ? bytes_text(difference) : "");
+    row.push_back(whole ? written(difference) : "unknown");
+    row.push_back(whole && difference > 0 && figure == nullptr ? bytes_text(difference) : "");
   }
   return rows;
+}
+
+LargestParts largest_parts(const AliveAtPeak& alive, std::size_t most) {
+  LargestParts out{alive.parts};
+  std::ranges::stable_sort(out.parts, std::greater(), &AlivePart::bytes);
+  if (out.parts.size() <= most) return out;
+  out.others = out.parts.size() - most;
+  for (std::size_t i = most; i < out.parts.size(); ++i) out.rest += out.parts[i].bytes;
+  out.parts.resize(most);
+  return out;
 }
 
 RunAhead run_ahead(const std::vector<TrialRecord>& trials) {
@@ -176,14 +279,14 @@ Section waterfall(const std::string& peak, Bytes before, Bytes after,
               {},
               {},
               {{"bytes", "kind", "module", "line"}}};
-  nlohmann::ordered_json drawn = nlohmann::ordered_json::array();
+  std::vector<Bar> bars;
   const auto add = [&](Bytes bytes, const std::string& kind, const std::string& module,
                        const std::string& site) {
     out.rows.push_back({signed_bytes(bytes), kind, module, site});
-    drawn.push_back({{"kind", kind},
-                     {"name", fmt::format("{}{}{}", kind, module.empty() ? "" : ", " + module,
-                                          site.empty() ? "" : ", " + site)},
-                     {"bytes", bytes}});
+    bars.push_back({memory_kind(kind).value_or(MemoryKind::other),
+                    fmt::format("{}{}{}", kind, module.empty() ? "" : ", " + module,
+                                site.empty() ? "" : ", " + site),
+                    bytes});
     rest -= bytes;
   };
   for (std::size_t i = 0; i < std::min(parts.size(), most); ++i)
@@ -194,26 +297,24 @@ Section waterfall(const std::string& peak, Bytes before, Bytes after,
   const auto bare = [](const auto& row) { return row[2].empty() && row[3].empty(); };
   if (std::all_of(out.rows.begin() + 1, out.rows.end(), bare))  // a scenario's categories
     for (std::vector<std::string>& row : out.rows) row.resize(2);
-  const nlohmann::ordered_json picture{
-      {"kind", "waterfall"}, {"before", before}, {"after", after}, {"parts", std::move(drawn)}};
-  out.pictures.push_back({"From the old peak to the new one",
-                          picture.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+  out.pictures.push_back({"From the old peak to the new one", "", bars_html(before, after, bars)});
+  out.rows_fold = "The same in bytes";
   return out;
 }
 
 std::string bracket_text(const std::vector<TrialRecord>& trials) {
   constexpr std::size_t kMost = 8;
   std::string text;
-  for (const std::vector<std::string>& row : bracket(trials)) {
+  for (const std::vector<std::string>& row : bracket(trials, bytes_text)) {
     text += fmt::format("{:<18}", row[0]);
     for (std::size_t i = 1; i + 1 < row.size(); ++i) text += fmt::format(" {:>18}", row[i]);
-    text += row.back().empty() ? "\n" : "  " + row.back() + "\n";
+    text += "\n";
   }
   const RunAhead ahead = run_ahead(trials);
   if (ahead.parts.empty()) return text;
   const auto peak = [](const TrialRecord& trial) {
-    return fmt::format("{} bytes of {} under {}", exact(trial.alive->active), trial.alive->where,
-                       trial.schedule);
+    return fmt::format("{} of {} under {}", bytes_text(trial.alive->active),
+                       place_name(trial.alive->where, 0), trial.schedule);
   };
   text += fmt::format("the difference between the highest peaks, {} and {}, as requested:\n",
                       peak(*ahead.high), peak(*ahead.low));
@@ -223,29 +324,6 @@ std::string bracket_text(const std::vector<TrialRecord>& trials) {
   if (ahead.parts.size() > kMost)
     text += fmt::format("{:>20}  more parts\n", ahead.parts.size() - kMost);
   return text;
-}
-
-std::string programs_markdown(const std::vector<TrialRecord>& trials) {
-  std::string out;
-  for (const TrialRecord& trial : trials) {
-    if (!trial.program) continue;
-    const ProgramRecord& program = *trial.program;
-    out += fmt::format("\n{}, {}, exit code {}\n\n",
-                       markdown_code(fmt::format("{}", fmt::join(program.words, " "))),
-                       markdown_text(trial.name()), program.exit_code);
-    for (const std::string& line : program.findings) out += "- " + markdown_text(line) + "\n";
-    if (!program.findings.empty()) out += "\n";
-    out +=
-        "| process | allocated | active | reserved | retries | ooms | races |\n"
-        "|---|---:|---:|---:|---:|---:|---:|\n";
-    for (const ProcessRecord& process : program.processes)
-      for (const DeviceRecord& device : process.devices)
-        out += fmt::format(
-            "| {}{} | {} | {} | {} | {} | {} | {} |\n", markdown_text(place_of(process, device)),
-            process.ended ? "" : " (ended early)", exact(device.allocated), exact(device.active),
-            exact(device.reserved), device.retries, device.ooms, process.races.size());
-  }
-  return out;
 }
 
 }  // namespace tidemark

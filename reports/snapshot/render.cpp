@@ -9,12 +9,23 @@
 #include "harness/memory/parts.h"
 #include "harness/record/json.h"
 #include "harness/record/units.h"
-#include "reports/html.h"
 #include "reports/snapshot/lines.h"
-#include "reports/snapshot/render.h"
-#include "reports/thin.h"
+#include "reports/snapshot/sites.h"
 
 namespace tidemark {
+
+std::string lifetime(const Site& s) {
+  if (s.ended == 0) return s.allocations > 0 ? "never freed" : "";
+  return "lives " + duration(static_cast<Ns>(s.mean_us() * 1000));
+}
+
+std::string pending_line(const PendingFree& p) {
+  std::string out = fmt::format("{} bytes at {:#x}, stream {:#x}: {}", exact(p.size), p.address,
+                                p.stream, p.site);
+  if (p.waiting_us >= 0) out += ", waiting for " + duration(p.waiting_us * 1000);
+  return out;
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,11 +33,6 @@ using Json = nlohmann::ordered_json;
 std::string holdings(const Holdings& h) {
   return fmt::format("allocated {}, active {}, reserved {} bytes", exact(h.allocated),
                      exact(h.active), exact(h.reserved));
-}
-
-std::string lifetime(const Site& s) {
-  if (s.ended == 0) return s.allocations > 0 ? "never freed" : "";
-  return "lives " + duration(static_cast<Ns>(s.mean_us() * 1000));
 }
 
 std::string percent(std::int64_t part, std::int64_t whole) {
@@ -57,13 +63,6 @@ std::string when(const DeviceSummary& d) {
   return fmt::format(" after event {} of {}", d.peak_event, d.events);
 }
 
-std::string pending_line(const PendingFree& p) {
-  std::string out = fmt::format("{} bytes at {:#x}, stream {:#x}: {}", exact(p.size), p.address,
-                                p.stream, p.site);
-  if (p.waiting_us >= 0) out += ", waiting for " + duration(p.waiting_us * 1000);
-  return out;
-}
-
 std::string sites_text(const DeviceSummary& d, std::size_t top) {
   const auto sites = at_peak(d);
   return fmt::format("  alive at the peak ({} sites and sizes)\n", sites.size()) +
@@ -92,7 +91,7 @@ std::string device_text(const DeviceSummary& d, std::size_t top) {
     }
   }
   for (const std::string& line : repeats_lines(d)) out += "  " + line + "\n";
-  if (!d.wastes.empty()) out += "  held without need\n" + wastes_text(d, top);
+  if (!d.wastes.empty()) out += "  memory to look at\n" + wastes_text(d, top);
   std::int64_t waiting = 0;
   for (const PendingFree& p : d.pending) waiting += p.size;
   out +=
@@ -123,16 +122,28 @@ Json part_json(const Part& one) {
           {"bytes", one.bytes}};
 }
 
+Json oom_json(const OutOfMemory& oom) {
+  Json out{{"site", oom.site},
+           {"module", oom.module},
+           {"wanted", oom.wanted},
+           {"device_free", oom.device_free}};
+  if (const auto& request = oom.request)
+    out.update({{"asked", request->asked},
+                {"limit", request->limit > 0 ? Json(request->limit) : Json(nullptr)},
+                {"allocated", request->allocated},
+                {"active", request->active},
+                {"reserved", request->reserved},
+                {"outside", request->outside},
+                {"free_in_pools", request->in_pools}});
+  return out;
+}
+
 Json device_json(const DeviceSummary& d) {
   const Fragmentation& f = d.fragmentation;
   Json out{{"device", d.device},
            {"events", d.events},
            {"ooms", d.ooms},
-           {"oom", d.oom ? Json{{"site", d.oom->site},
-                                {"module", d.oom->module},
-                                {"wanted", d.oom->wanted},
-                                {"device_free", d.oom->device_free}}
-                         : Json(nullptr)},
+           {"oom", d.oom ? oom_json(*d.oom) : Json(nullptr)},
            {"begin", holdings_json(d.begin)},
            {"peak", holdings_json(d.peak)},
            {"peak_event", d.peak_event},
@@ -197,15 +208,15 @@ std::string change_line(const SiteChange& c) {
   if (c.before.allocations != c.after.allocations)
     out +=
         fmt::format("; allocated {} times -> {} times", c.before.allocations, c.after.allocations);
-  const std::string x = lifetime(c.before), y = lifetime(c.after);
-  if (x != y)
-    out += fmt::format("; {} -> {}", x.empty() ? "not there" : x, y.empty() ? "not there" : y);
-  return out;
+  if (c.before.ended != c.after.ended)
+    out += fmt::format("; freed {} times -> {} times", c.before.ended, c.after.ended);
+  return c.was.empty() ? out : out + "; it was " + c.was;
 }
 
 }  // namespace
 
-std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::size_t top) {
+std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::size_t top,
+                                                 std::string (*figure)(Bytes)) {
   std::vector<std::string> names{"step"};
   std::map<std::int64_t, std::map<std::string, std::int64_t>> steps;
   std::int64_t highest = 0, level = -1;
@@ -221,7 +232,9 @@ std::vector<std::vector<std::string>> phase_rows(const DeviceSummary& d, std::si
     std::vector<std::string> row{std::to_string(step) + (step == highest ? ", the highest" : "")};
     for (std::size_t i = 1; i < names.size(); ++i) {
       const auto peak = peaks.find(names[i]);
-      row.push_back(peak == peaks.end() ? "" : exact(peak->second));
+      row.push_back(peak == peaks.end() ? ""
+                    : figure == nullptr ? exact(peak->second)
+                                        : figure(peak->second));
     }
     rows.push_back(std::move(row));
   }
@@ -275,55 +288,8 @@ std::string snapshot_summary_json(const Named& named) {
   return json_text(out);
 }
 
-std::string snapshot_html(const Named& named, std::size_t top) {
-  Document out{"snapshot", "Memory snapshot", Status::pass, {{"", {named.path}}}};
-  if (!named.snapshot.failure.empty())
-    out.sections.front().text.push_back("The history ends early: " + named.snapshot.failure + ".");
-  for (const DeviceSummary& d : analyse(named.snapshot)) {
-    const auto line = [&](const char* name, std::int64_t Holdings::*level) {
-      Line out{name};
-      const auto at = [&](std::size_t i) { return static_cast<double>(d.curve[i].*level); };
-      for (const std::size_t i : extremes(d.curve.size(), kLinePoints, {at}))
-        out.points.emplace_back(i + 1, at(i));
-      return out;
-    };
-    Section section{fmt::format("Device {}", d.device),
-                    {fmt::format("Peak: {}{}", holdings(d.peak), when(d)),
-                     "End: " + holdings(d.end), "Fragmentation: " + fragmentation(d.fragmentation)},
-                    {{"Memory over the trace",
-                      "event",
-                      "memory",
-                      true,
-                      {line("active", &Holdings::active), line("allocated", &Holdings::allocated),
-                       line("reserved", &Holdings::reserved)}}},
-                    {{"bytes at the peak", "count", "size", "site", "lifetime"}}};
-    for (const Site* one : at_peak(d))
-      if (section.rows.size() <= top)
-        section.rows.push_back({exact(one->bytes), std::to_string(one->count), exact(one->size),
-                                one->site, lifetime(*one)});
-    out.sections.push_back(std::move(section));
-    if (!d.parts.empty()) {
-      Section kinds{"Alive at the peak, by kind of tensor",
-                    {},
-                    {},
-                    {{"kind", "bytes", "blocks", "module", "site"}}};
-      for (const Part& one : d.parts)
-        if (kinds.rows.size() <= top)
-          kinds.rows.push_back({name_of(one.kind), exact(one.bytes), std::to_string(one.count),
-                                one.module, one.site});
-      out.sections.push_back(std::move(kinds));
-    }
-    if (d.pending.empty()) continue;
-    Section waiting{fmt::format("Pending frees ({})", d.pending.size())};
-    for (std::size_t i = 0; i < std::min(top, d.pending.size()); ++i)
-      waiting.text.push_back(pending_line(d.pending[i]));
-    out.sections.push_back(std::move(waiting));
-  }
-  return html(out);
-}
-
 std::string difference_text(const Named& before, const Named& after, std::size_t top) {
-  const auto changes = differ(before.snapshot, after.snapshot);
+  const auto changes = changes_between(before.snapshot, after.snapshot);
   const std::int64_t a = peak_of_active(before.snapshot), b = peak_of_active(after.snapshot);
   std::string out = fmt::format("A: {}\nB: {}\npeak of active: {} -> {} bytes ({})\n",
                                 one_line(before.path), one_line(after.path), exact(a), exact(b),
@@ -335,7 +301,7 @@ std::string difference_text(const Named& before, const Named& after, std::size_t
 std::string difference_json(const Named& before, const Named& after) {
   Json out{
       {"schema", "tidemark/snapshot-difference"},
-      {"schema_version", "2.0"},
+      {"schema_version", "2.1"},
       {"a", before.path},
       {"b", after.path},
       {"peak", {{"a", peak_of_active(before.snapshot)}, {"b", peak_of_active(after.snapshot)}}},
@@ -348,8 +314,9 @@ std::string difference_json(const Named& before, const Named& after) {
     }
     return all;
   };
-  for (const SiteChange& c : differ(before.snapshot, after.snapshot))
+  for (const SiteChange& c : changes_between(before.snapshot, after.snapshot))
     out["sites"].push_back({{"site", c.site},
+                            {"was", c.was.empty() ? c.site : c.was},
                             {"bytes_at_peak", c.after.bytes - c.before.bytes},
                             {"a", side(c.sizes_before)},
                             {"b", side(c.sizes_after)}});

@@ -124,9 +124,9 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
   EXPECT_EQ(d.ooms, 1);
   EXPECT_THAT(
       oom_text(*d.oom),
-      HasSubstr("wanted 4,096 bytes and the device had 100 free beside the allocator's 1,024: 300 "
-                "in use, 200 freed but held for another stream, 524 in gaps and roundings; at "
-                "least 3,272 bytes are lacking"));
+      HasSubstr("wanted 4 KiB and the device had 100 bytes free beside the allocator's 1 KiB: 300 "
+                "bytes in use, 200 bytes freed but held for another stream, 524 bytes in gaps and "
+                "roundings; at least 3.2 KiB are lacking"));
   EXPECT_FALSE(d.oom->at_peak) << "another block was there";
   ASSERT_GE(d.sites.size(), 2u);
   EXPECT_EQ(d.sites[0].site, "b train.py:9");
@@ -146,7 +146,6 @@ TEST(Snapshots, ThePeakAndWhatWasAliveThere) {
       text, HasSubstr("peak: allocated 700, active 700, reserved 1,024 bytes after event 3 of 9"));
   EXPECT_THAT(text, HasSubstr("400 bytes (57.1%) in 1 x 400: b train.py:9, lives 30 us"));
   EXPECT_THAT(text, HasSubstr("pending frees at the end: 1, 200 bytes"));
-  EXPECT_THAT(snapshot_html({"f", s}, 10), HasSubstr("<figure>"));
   const auto json = nlohmann::json::parse(snapshot_summary_json({"f", s}));
   EXPECT_EQ(json["devices"][0]["peak"]["active"], 700);
 }
@@ -233,7 +232,7 @@ TEST(Snapshots, ThePeakIsOfWhatIsActiveAndAFreedAddressStartsAnew) {
   EXPECT_TRUE(d.pending.empty());
 }
 
-TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
+TEST(Snapshots, TwoDifferBySiteAndSize) {
   const Snapshot a = small();
   Snapshot b = small();
   b.traces[0].insert(b.traces[0].begin() + 3,
@@ -252,7 +251,7 @@ TEST(Snapshots, TwoDifferBySiteSizeAndLifetime) {
   EXPECT_THAT(difference_text({"a", a}, {"a", a}, 9), HasSubstr("0 sites differ"));
   Snapshot longer = a;
   longer.traces[0][4].time = 55000;
-  EXPECT_EQ(differ(a, longer).size(), 1u) << "a life of 35 us and not of 30";
+  EXPECT_TRUE(differ(a, longer).empty()) << "the host's clock is no difference";
   EXPECT_THAT(difference_json({"a", a}, {"b", b}), HasSubstr("\"bytes_at_peak\": 5000"));
 }
 

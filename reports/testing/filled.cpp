@@ -73,6 +73,7 @@ class Filler {
       made["phases"] = made["steps"].back()["phases"];
     }
     if (name == "fits") made["fits"] = made["reserved_bytes"] <= made["capacity_bytes"];
+    if (name == "source") made["link"] = "https://" + made["link"].get<std::string>();
     if (name == "file") made["path"] = "loss/" + made["path"].get<std::string>();
     if (name == "alive_at_peak")
       made["active"] =

@@ -271,6 +271,11 @@ Report sample_report(int layers) {
                        {"rest", "what stays between steps", {parameters, optimizer_state}},
                        {"n", "buffers that wait for the device"}};
       trial.kept = "by the communication stream";
+      trial.seen = {{"example/training#12", "https://github.com/example/training/issues/12",
+                     "buffers that wait for a stream"},
+                    {"own", "", "a second reading of it"}};
+      trial.published = {{"example/training#12", "a 7B model, layout not given", "40 %",
+                          kPolicies[0].name, kPolicies[1].name, 100 * kMiB, 60 * kMiB}};
       trial.verdicts = sample_verdicts(trial);
       trial.story =
           "A gathered buffer is kept until the device is done with it. A reference held until the "

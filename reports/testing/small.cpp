@@ -89,6 +89,18 @@ TrialRecord trial(const char* schedule, Bytes active) {
   out.seed = 7;
   out.params = {{"hidden", 64}, {"layers", 4}};
   out.story = "What is kept, why nobody needs it, where it was seen.";
+  out.seen = {{"example/training#12", "https://github.com/example/training/issues/12",
+               "buffers that wait for a stream"},
+              {"own", "", "a second reading of it"}};
+  out.published = {{"example/training#12", "a 7B model, layout not given", "40 %", "record_stream",
+                    "stash", active, 5 * kMiB},
+                   {"example/training#12",
+                    "the same on a GPU of 40 GB",
+                    "50 %",
+                    "record_stream",
+                    "rate_limiter",
+                    active,
+                    {}}};
   out.statistic = Statistic::active;
   out.symbols = {
       {"U", "parameters of one block, gathered", {MemoryKind::gathered_parameters}, 838860800.0},
@@ -180,6 +192,8 @@ Report hostile_report() {
   for (TrialRecord& t : report.trials) {
     t.scenario = t.size = t.story = evil;
     if (!t.skipped.empty()) t.skipped = evil;
+    t.seen = {{evil, "https://" + evil, evil}, {"own", "", evil}};
+    t.published = {{evil, evil, evil, evil + "record_stream", evil + "stash", 2, 1}};
     for (VariantRecord& v : t.variants) {
       v.name = evil + v.name;
       v.error = v.what = evil;

@@ -1,5 +1,6 @@
 // sample_reports DIR [huge]: writes every made-up report as DIR/<name>/; with "huge" pages alone,
-// too: of the largest report, of one beside another, and a document.
+// too: of the largest report, of one beside another, and a document. sample_reports DIR ranks: the
+// program of 512 ranks and nothing else.
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -17,11 +18,13 @@
 #include "reports/write.h"
 
 int main(int argc, char** argv) try {
-  if (argc != 2 && !(argc == 3 && std::string_view(argv[2]) == "huge")) {
-    std::fprintf(stderr, "usage: sample_reports DIR [huge]\n");
+  const std::string_view more = argc == 3 ? argv[2] : "";
+  if (argc != 2 && more != "huge" && more != "ranks") {
+    std::fprintf(stderr, "usage: sample_reports DIR [huge|ranks]\n");
     return 2;
   }
   const std::filesystem::path folder = argv[1];
+  if (more == "ranks") return tidemark::write_program_of_512_ranks(folder), 0;
   tidemark::Report passing = tidemark::small_report();
   passing.trials.resize(1);
   tidemark::write_all(folder / "small", tidemark::small_report());
@@ -35,6 +38,7 @@ int main(int argc, char** argv) try {
   tidemark::write_programs(folder, argc == 3);
   if (argc == 3) {
     tidemark::write_fits(folder);
+    tidemark::write_snapshots(folder);
     tidemark::Report before = tidemark::sample_report();
     for (auto& phase : before.trials[3].variants[2].ranks[0].steps.back().phases)
       for (auto& level : phase.levels) level.peak *= 2;
@@ -67,8 +71,11 @@ int main(int argc, char** argv) try {
     const tidemark::Report old = tidemark::read_report(folder / "program"),
                            fresh = tidemark::write_program(folder / "program_changed",
                                                            {tidemark::training(5, 3, 9)});
+    tidemark::write_files(folder / "program_changed",
+                          {{"rank0.json", tidemark::snapshot_json(tidemark::training(5, 3, 9))}});
     const tidemark::Changes changes =
-        tidemark::changes_of(tidemark::compare(old, fresh, {}), {"old", old}, {"new", fresh});
+        tidemark::changes_of(tidemark::compare(old, fresh, {}), {"old", old, folder / "program"},
+                             {"new", fresh, folder / "program_changed"});
     tidemark::rerender_programs(folder / "program_changed", fresh, &changes);
     tidemark::write_files(folder / "huge",
                           {{"report.html", tidemark::html(tidemark::huge_report())}});
