@@ -32,3 +32,4 @@ export OMPI_MCA_odls_base_sigkill_timeout=0 OMPI_MCA_orte_execute_quiet=1 OMPI_M
 unset PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED # of this shell: a thousand processes of the tests import torch, and some print beside others
 export CCACHE_DIR=${CCACHE_DIR:-$deps/ccache} CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
 jobs=${TIDEMARK_JOBS:-$(nproc)}
+[[ $jobs =~ ^[1-9][0-9]{0,3}$ ]] || die "TIDEMARK_JOBS: '$jobs' is not a number of jobs" 2

@@ -33,6 +33,7 @@ def test_rows(tmp_path, upstream, monkeypatch):
     assert code == 3 and "no environment" in output, f"a repository without the commit: {code} {output}"
 
 
+# night: counts the outcomes of a checkout's tests, each in a Python of its own with torch
 def test_checkout(tmp_path, upstream):
     """The folder has the name of this test, in which pytest's -k would find a word such as memory."""
     checkout = tmp_path / "fairscale"

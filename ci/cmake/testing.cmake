@@ -100,7 +100,21 @@ set(TIDEMARK_PYTEST_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX
     TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
 string(MD5 build ${CMAKE_BINARY_DIR})
 string(SUBSTRING ${build} 0 8 build)
-set(TIDEMARK_EXEC_SERVER /tmp/tidemark-exec-server-${build}) # a socket's name has 107 characters at most
+foreach(server exec_server python_server)
+  string(REPLACE _ - place ${server})
+  set(TIDEMARK_${server} /tmp/tidemark-${place}-${build}) # a socket's name has 107 characters at most
+endforeach()
+
+# tidemark_server(NAME PATH [variables]): the fixture NAME is a process that has imported torch with this PYTHONPATH and environment, of which programs of
+# the tests that require it are copies (harness/exec/testing/exec_server.py).
+function(tidemark_server name path)
+  foreach(when start stop)
+    add_test(NAME ${name}_${when} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/harness/exec/testing/exec_server.py ${when} ${TIDEMARK_${name}})
+  endforeach()
+  set_tests_properties(${name}_start ${name}_stop PROPERTIES ENVIRONMENT "${TIDEMARK_PYTEST_ENVIRONMENT};${ARGN};SERVED_PATH=${path}" ${TIDEMARK_PYTHON_FIRST})
+  set_tests_properties(${name}_start PROPERTIES FIXTURES_SETUP ${name})
+  set_tests_properties(${name}_stop PROPERTIES FIXTURES_CLEANUP ${name})
+endfunction()
 
 # tidemark_night_tests(SCRIPT FAST NIGHT): the names of a script's tests without `test_`, by tier. A test is for the night where the line above it is
 # `# night: REASON`; the reasons are then in <NIGHT>_<name>.
@@ -169,7 +183,7 @@ function(tidemark_pytest prefix script layer)
   endif()
   set(environment ${TIDEMARK_PYTEST_ENVIRONMENT} ${arg_ENVIRONMENT})
   if(arg_SERVED)
-    list(APPEND environment EXEC_SERVER=${TIDEMARK_EXEC_SERVER})
+    list(APPEND environment EXEC_SERVER=${TIDEMARK_exec_server})
     list(APPEND arg_PROPERTIES FIXTURES_REQUIRED exec_server)
   endif()
   set(command ${Python3_EXECUTABLE} -m pytest -q --disable-plugin-autoload -p no:cacheprovider -o tmp_path_retention_policy=failed ${arg_WORDS})
