@@ -71,18 +71,19 @@ void judge(Runs& runs, std::vector<AdviceRow>& rows, std::vector<Wanted> wanted,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     AdviceRow& row = rows[i];
     if (row.outcome == "does not run") continue;
-    row.fits = row.run->reserved <= capacity ? "yes" : "no";
-    if (row.fits == "yes" || row.run->allocated > capacity) continue;
+    row.fits = row.run->reserved > capacity ? "no" : shares(*row.run, capacity) ? "" : "yes";
+    if (row.run->reserved <= capacity || row.run->allocated > capacity) continue;
     undecided.push_back(&row);
     close.push_back(std::move(wanted[i]));
     close.back().gpu = gpu.name, close.back().capacity = capacity, close.back().room = false;
   }
   const std::vector<FitRun> results = runs.run(close);
   for (std::size_t i = 0; i < undecided.size(); ++i)
-    undecided[i]->fits = i >= results.size()      ? ""
-                         : ended_well(results[i]) ? "yes"
-                         : results[i].ooms > 0    ? "no"
-                                                  : "";
+    undecided[i]->fits = i >= results.size()            ? ""
+                         : shares(results[i], capacity) ? ""
+                         : ended_well(results[i])       ? "yes"
+                         : results[i].ooms > 0          ? "no"
+                                                        : "";
 }
 
 }  // namespace

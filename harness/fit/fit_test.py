@@ -257,6 +257,36 @@ def test_hardware():
     result.check(result.record["answers"][0]["missing_bytes"] == large - middle, f"recorded {large}")
 
 
+BOTH = ("import sys, torch\ntorch.distributed.init_process_group('gloo')\n"
+        "kept = [torch.empty(500 << 20, dtype=torch.uint8, device='cuda:0') for _ in range(int(sys.argv[1]))]\ntorch.distributed.barrier()\n")
+
+
+def test_processes_of_one_gpu():
+    """Both ranks take cuda:0, where each of them has a whole GPU: a value fits if their peaks do so together, and beyond it nothing is said."""
+    program = script("both.py", BOTH)
+    result = fit("--ranks", 2, "--vary", "n=14,15", "--gpu", "t4-16g", "--", "python3", program, "{n}").ends(0)
+    (gpu,) = result.record["gpus"]
+    (capacity,) = {answer["capacity_bytes"] for answer in result.record["answers"]}
+    result.check(2 * 14 * 500 * MIB + gpu["context_bytes"] <= capacity < 2 * 15 * 500 * MIB, f"{capacity}, {gpu}")
+    result.check([answer["verdict"] for answer in result.record["answers"]] == ["fits", "unknown"], f"{result.record['answers']}")
+    result.check("n 15 on t4-16g: whether it fits is not known: rank 0 and rank 1 use GPU 0 at the same time" in result.out, "why")
+
+
+# night: searches a range, and tries the changes of advise; fit_processes_of_one_gpu holds two values by day
+def test_search_of_processes_of_one_gpu():
+    program = script("both.py", BOTH)
+    result = fit("--ranks", 2, "--vary", "n=1..32", "--gpu", "t4-16g", "--", "python3", program, "{n}").ends(0)
+    answer, = result.record["answers"]
+    (gpu,) = result.record["gpus"]
+    best = (answer["capacity_bytes"] - gpu["context_bytes"]) // (2 * 500 * MIB)
+    result.check(answer["verdict"] == "fits" and int(answer["largest"]) == best, f"{answer}, not {best}")
+    result.check(f"whether n {best + 1} fits is not known: rank 0 and rank 1 use GPU 0 at the same time" in result.out, "the next value")
+    result.check("next" not in answer or int(answer["next"]) * 500 * MIB > answer["capacity_bytes"], "a value that does not fit does not for one rank alone")
+    result.check(len(result.record["runs"]) <= 10, f"{len(result.record['runs'])} runs")
+    advised = Said("--ranks", 2, "--gpu", "t4-16g", "--", "python3", program, best + 1, command="advise").ends(0)
+    advised.check("not known" in advised.out and " yes " not in advised.out, "whether it fits is not known, with any change")
+
+
 # night: searches of a range, and every value of it by force; exec_oom_limit holds the sentences of one run by day
 def test_limit():
     """A program that allows itself a part of the GPU, or takes memory outside the allocator: the answer is that of running every value, values beyond it do not

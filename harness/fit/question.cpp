@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/exec/outcome.h"
 #include "harness/fit/result.h"
 #include "harness/record/units.h"
 #include "reports/fit/text.h"
@@ -20,6 +21,11 @@ std::string without_digits(const std::string& line) {
     if (!digit || out.empty() || out.back() != '#') out += digit ? '#' : c;
   }
   return out;
+}
+
+/// What grows with the searched value: of processes that share a GPU the sum.
+double peak_of(const FitRun& run) {
+  return static_cast<double>(std::max(run.allocated, run.shared ? run.shared->bytes : 0));
 }
 
 bool same_peaks(const FitRun& a, const FitRun& b) {
@@ -102,20 +108,21 @@ Seen Question::seen(const Store& store, std::int64_t place) const {
   const FitRun* own = real(store, place);
   const Bytes most = this->most(store);
   for (const FitRun* run : {room, own})
-    if (run != nullptr && run->killed) return {Fits::killed};
+    if (run != nullptr && run->killed) return {Fits::undecided};
   if (adapts_) {
     if (own == nullptr) return {};
     if (own->ooms > 0) return {Fits::no, static_cast<double>(most) + 1};
     if (own->exit_code != 0) return {Fits::refused};
     if (!own->unknown.empty()) return {};
-    return {Fits::yes, static_cast<double>(own->allocated)};
+    return {shares(*own, most) ? Fits::undecided : Fits::yes, peak_of(*own)};
   }
   double peak = -1;
   if (room != nullptr) {
     if (room->exit_code != 0 && room->ooms == 0) return {Fits::refused};
     if (!room->unknown.empty()) return {};
-    peak = static_cast<double>(room->allocated);
+    peak = peak_of(*room);
     if (room->ooms > 0 || room->allocated > most) return {Fits::no, peak};
+    if (shares(*room, most)) return {Fits::undecided, peak};
     if (room->reserved <= most) return {Fits::yes, peak};
     if (own == nullptr) return {Fits::unknown, peak, true};
   }
@@ -123,6 +130,7 @@ Seen Question::seen(const Store& store, std::int64_t place) const {
   if (own->ooms > 0) return {Fits::no, peak};
   if (own->exit_code != 0) return {Fits::refused};
   if (!own->unknown.empty()) return {};
+  if (shares(*own, most)) return {Fits::undecided, peak};
   return {Fits::yes, peak};
 }
 
@@ -225,7 +233,8 @@ FitAnswer Question::answer(const Store& store) const {
     if (one.fits == Fits::unknown)
       out.why = run->unknown.empty() ? "the run at the GPU's size has not ended" : run->unknown;
     if (one.fits == Fits::unknown && place < best) out.why.clear();
-    if (one.fits == Fits::killed && best < 0) out.why = run->unknown;
+    if (one.fits == Fits::undecided && best < 0)
+      out.why = run->killed ? run->unknown : shared_text(*run->shared, out.most());
     if (one.fits == Fits::refused && best < 0) out.why = run->last;
   }
   const bool open = !next(store).empty();
@@ -242,7 +251,7 @@ FitAnswer Question::answer(const Store& store) const {
     if (room != nullptr && out.run->step_ns == 0) out.run->step_ns = room->step_ns;
   } else {
     const bool unknown = std::ranges::any_of(all, [](const auto& each) {
-      return each.second.fits == Fits::unknown || each.second.fits == Fits::killed;
+      return each.second.fits == Fits::unknown || each.second.fits == Fits::undecided;
     });
     out.verdict = unknown ? "unknown" : refused ? "refused by the program" : "does not fit";
   }
@@ -264,6 +273,15 @@ std::vector<std::string> Question::notes(const Store& store) const {
     out.push_back(where +
                   ": two runs of the same command have other peaks: the program is not "
                   "deterministic, and the answer is that of one run.");
+  for (const auto& [place, one] : all) {
+    const FitRun* run =
+        real(store, place) != nullptr ? real(store, place) : with_room(store, place);
+    if (one.fits != Fits::undecided || run->killed || place < largest(all)) continue;
+    out.push_back(fmt::format("{}: whether {} fits is not known: {}", where,
+                              searched_ == nullptr ? "it" : values_text(run->values),
+                              shared_text(*run->shared, most(store))));
+    break;
+  }
   if (searched_ == nullptr || all.size() < 2) return out;
   const auto at_size = std::ranges::count_if(all, [&](const auto& one) {
     return one.second.fits == Fits::no && one.first > largest(all) &&

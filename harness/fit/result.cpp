@@ -51,6 +51,9 @@ void add_peaks(FitRun& run, const ProgramRecord& program) {
       run.ooms += device.ooms;
     }
   }
+  if (const auto most = std::ranges::max_element(program.shared, {}, &SharedGpu::bytes);
+      most != program.shared.end())
+    run.shared = *most;
   if (program.processes.empty()) run.unknown = "the program has used no CUDA memory";
 }
 

@@ -20,6 +20,10 @@ inline bool ended_well(const FitRun& run) {
   return run.exit_code == 0 && run.ooms == 0 && run.unknown.empty();
 }
 
+/// True if processes that share a GPU have together more than `most` of it at their peaks. Each of
+/// them has a whole GPU in the run, which then does not say whether they fit.
+inline bool shares(const FitRun& run, Bytes most) { return run.shared && run.shared->bytes > most; }
+
 /// The last line of a program's output that says why it failed: the last one of a traceback, else
 /// the last one that is not tidemark's.
 std::string last_line(const std::string& output);

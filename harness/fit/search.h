@@ -7,12 +7,15 @@
 
 namespace tidemark {
 
-enum class Fits { yes, no, refused, killed, unknown };
+/// `undecided`: the run says nothing of the GPU (it was killed, or processes share one), and no
+/// other run at this value would.
+enum class Fits { yes, no, refused, undecided, unknown };
 
 /// Result of the runs at one value of the range.
 struct Seen {
   Fits fits = Fits::unknown;
-  double peak = -1;  // bytes allocated with room to spare, which fit nothing smaller; -1: no run
+  double peak = -1;      // bytes allocated with room to spare, which fit nothing smaller, or of all
+                         // processes that share a GPU; -1: no run
   bool at_edge = false;  // unknown until a run at the GPU's own size
 };
 /// By the value's place in the range.

@@ -49,6 +49,7 @@ struct FitRun {
   Bytes reserved = 0;  // likewise, with what the process had outside PyTorch's allocator
   Bytes outside = 0;   // that alone
   Bytes limit = 0;     // that a process may have (its memory fraction); 0: no limit of its own
+  std::optional<SharedGpu> shared;     // the GPU of which several processes together had the most
   std::int64_t retries = 0, ooms = 0;  // of all its GPUs
   std::int64_t step_ns = 0;            // of the virtual clock; 0: not measured
   // Figures of the process with the most; 0: there was none, or it is not known.

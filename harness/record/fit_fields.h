@@ -46,6 +46,7 @@ void visit(FitRun& x, auto& f) {
              "of the GPU, outside PyTorch's allocator: reserved has it too");
   f.optional("limit", x.limit, meaning::bytes,
              "that a process may have: its memory fraction of the GPU");
+  f.optional("shared", x.shared);
   f("retries", x.retries, meaning::count);
   f("ooms", x.ooms, meaning::count);
   f("step_ns", x.step_ns, meaning::ns, "of the virtual clock; 0: not measured");

@@ -34,6 +34,8 @@ std::string without_effect(const Advice& advice) {
   return out.empty() ? "" : fmt::format("Without an effect: {}.", fmt::join(out, "; "));
 }
 
+std::string known(const std::string& fits) { return fits.empty() ? "not known" : fits; }
+
 }  // namespace
 
 std::vector<std::vector<std::string>> advice_rows(const Advice& advice) {
@@ -43,7 +45,7 @@ std::vector<std::vector<std::string>> advice_rows(const Advice& advice) {
                                               "fits " + advice.gpu, "values"}};
   rows.push_back({"the program as it is", "exact", bytes_text(base.reserved), "", "",
                   base.step_ns > 0 ? duration(base.step_ns) : "not measured",
-                  std::to_string(base.collectives), advice.fits, ""});
+                  std::to_string(base.collectives), known(advice.fits), ""});
   for (const AdviceRow& row : advice.rows) {
     if (!has_effect(row)) continue;
     if (row.outcome == "does not run")
@@ -55,7 +57,7 @@ std::vector<std::vector<std::string>> advice_rows(const Advice& advice) {
       rows.push_back({row.change, row.how, bytes_text(row.run->reserved),
                       saved_text(row.reserved_saved), saved_text(row.allocated_saved),
                       time_text(base, *row.run), std::to_string(row.run->collectives),
-                      row.fits.empty() ? "not run" : row.fits, row.values});
+                      known(row.fits), row.values});
   }
   return rows;
 }
