@@ -1,4 +1,5 @@
 """tidemark's part in a Python process: checks the torch that the program imports, puts the operator layer into it, and begins its record."""
+import functools
 import glob
 import importlib.machinery
 import os
@@ -25,14 +26,20 @@ from tidemark_settings import settings
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-class Finder:
-    """Stands before Python's finders until the module `name` is imported. `execute(module, run)` then runs it in place of Python's `run(module)`."""
+class Imports:
+    """Stands before Python's finders, alone of tidemark and whatever the flags, since each import asks each finder, and Python's collector counts what that makes."""
 
-    def __init__(self, name, execute):
-        self.name, self.execute = name, execute
+    def __init__(self):
+        self.watched = {}  # by name
+
+    def watch(self, name, execute):
+        """When the module is imported, `execute(module, run)` runs it in place of Python's `run(module)`, or of what was to run it before."""
+        self.watched.setdefault(name, []).append(execute)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
 
     def find_spec(self, name, path=None, target=None):
-        if name != self.name:
+        if name not in self.watched:
             return None
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(name, path, target)
@@ -40,15 +47,19 @@ class Finder:
                 break
         else:
             return None
-        run = spec.loader.exec_module
+        original = spec.loader.exec_module
 
         def exec_module(module):
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            self.execute(module, run)
+            run = original
+            for execute in self.watched.pop(name, ()):
+                run = functools.partial(execute, run=run)
+            run(module)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+imports = Imports()
 
 
 def accept(module):
@@ -132,13 +143,13 @@ def prepare():
 def wait_for_torch():
     """Begins after the import of torch. Called by sitecustomize, or while torch is imported by ../../virtual/device/python_start.cpp."""
     if settings()["serves"]:
-        sys.meta_path.insert(0, Finder("torch", import_for_copies))
+        imports.watch("torch", import_for_copies)
         return
     prepare()
     if "torch" in sys.modules:
         begin_after_import(sys.modules["torch"])
     else:
-        sys.meta_path.insert(0, Finder("torch", import_torch))
+        imports.watch("torch", import_torch)
 
 
 def let_workers_rest(torch):
@@ -184,11 +195,11 @@ def start(torch):
     if mode == "math":
         inductor = tidemark_triton.compute_inductor
         tidemark_jiterator.compute_kernels(torch)
-        sys.meta_path.insert(0, Finder("triton.runtime.jit", tidemark_triton.compute_kernels))
-        sys.meta_path.insert(0, Finder("triton.runtime.autotuner", tidemark_triton.tune_without_results))
-    sys.meta_path.insert(0, Finder("torch._inductor.runtime.triton_heuristics", inductor))
+        imports.watch("triton.runtime.jit", tidemark_triton.compute_kernels)
+        imports.watch("triton.runtime.autotuner", tidemark_triton.tune_without_results)
+    imports.watch("torch._inductor.runtime.triton_heuristics", inductor)
     if mode == "known":
-        tidemark_kernels.follow(Finder)
+        tidemark_kernels.follow()
         tidemark_answers.print_host_copies()
         tidemark_answers.save_as_floats(torch)
     tidemark_profiles.label(torch)

@@ -2,7 +2,8 @@
 known when the kernel is launched. Whatever this file does not recognise counts as written."""
 import ctypes
 import re
-import sys
+
+from tidemark_platform import when_imported
 
 LOCATION = re.compile(r"\bloc\((?:\"[^\"]*\"(?:\((?:#\w+|unknown)\))?|#\w+|unknown)\)")
 NAME = r"%[A-Za-z0-9_$.-]+(?:#\d+)?"
@@ -165,16 +166,11 @@ FOLLOWED = {
 }
 
 
-def follow(finder):
-    """Now, or as soon as they are imported, by finder(module, execute)."""
+def follow():
+    """Now, or as soon as they are imported."""
     for name, (kernel, begin) in FOLLOWED.items():
-        if name in sys.modules:
-            begin(getattr(sys.modules[name], kernel))
-            continue
-
-        def execute(module, run, kernel=kernel, begin=begin):
-            run(module)
+        def change(module, kernel=kernel, begin=begin):
             if hasattr(module, kernel):
                 begin(getattr(module, kernel))
 
-        sys.meta_path.insert(0, finder(name, execute))
+        when_imported(name, change)

@@ -45,7 +45,7 @@ def when_imported(name, change):
         run(module)
         change(module)
 
-    sys.meta_path.insert(0, sys.modules["tidemark_exec"].Finder(name, execute))
+    sys.modules["tidemark_exec"].imports.watch(name, execute)
 
 
 def stop(text):
