@@ -104,6 +104,28 @@ kept = [net(torch.ones(1 << 20)) for _ in range(2)]
     result.check(f"{2 * 4 * MIB:,} in 2 blocks, Outer, forward" in lines, "both copies of w are the outer module's")
 
 
+def test_computed_from_activations():
+    """An evaluation computes outside modules: what it reads of the model's results makes activations, what it reads of weights and of tensors of its own does not."""
+    draw = random.Random(seed())
+    ways = {"torch.cat([out, out])": 2, "out.softmax(-1)": 1, "out.clone()": 1, "out * weight": 1, "weight + out.t()": 1, "(out - own).abs().add(1)": 1,
+            "torch.stack([own, out])": 2, "torch.where(out > own, own, 0.0)": 1, "out.repeat(3, 1)": 3, "out.half().float()": 1}
+    chosen = draw.sample(sorted(ways), 4)
+    result = python(f"""
+model = torch.nn.Linear(1024, 1024, device="cuda")
+weight, own, kept = model.weight, torch.ones(1024, 1024, device="cuda"), []
+with torch.no_grad():
+    for _ in range(2):
+        out = model(torch.ones(1024, 1024, device="cuda"))
+        kept += [{", ".join(chosen)}]
+        del out
+    kept += [weight.clone(), own * 2, torch.cat([weight, own])]
+block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+""", "--report", FOLDER / "computed").ends(0)
+    activations, other = (alive(result, kind)[0] for kind in ("activations", "other"))
+    result.check(activations == 2 * 4 * MIB * sum(ways[way] for way in chosen), f"{activations} of {chosen}")
+    result.check(other == (1 << 28) + (1 + 1 + 1 + 2) * 4 * MIB, f"{other}: own, three of weights and of own, the block")
+
+
 def test_unsharded_gradients():
     """Whole gradients that FSDP2 accumulates in fp32 while the program does not synchronise them."""
     result = python("""

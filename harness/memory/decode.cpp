@@ -58,6 +58,7 @@ class Decoder : public EventTaker, private TreeReader {
       std::ranges::stable_sort(out_.holders, {}, &HolderLabel::allocations);
       std::ranges::stable_sort(out_.uses, {}, &UseLabel::allocations);
       std::ranges::stable_sort(out_.gathers, {}, &Gather::allocations);
+      std::ranges::stable_sort(out_.computed, {}, &Computed::allocations);
       out_.failure = text(root, "tidemark_failure", "");
     }
     out_.modules = modules_.all();

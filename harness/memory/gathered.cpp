@@ -51,7 +51,8 @@ class Search {
   }
 
   bool is_activation(std::size_t event) const {
-    if (labels_.contains(&trace_[event])) return false;
+    const auto label = labels_.find(&trace_[event]);
+    if (label != labels_.end() && label->second.kind != MemoryKind::activations) return false;
     const MemoryKind kind = part_of(s_, trace_[event], labels_).kind;
     return kind == MemoryKind::activations || kind == MemoryKind::other;
   }

@@ -24,6 +24,8 @@ void own_lists(auto& snapshot, auto f) {
     });
   f("tidemark_gathers", snapshot.gathers, "a device, a count, two addresses and a size",
     [](auto& g, auto put) { put(g.device, g.allocations, g.output, g.shard, g.shard_bytes); });
+  f("tidemark_computed", snapshot.computed, "a device, a count and two addresses",
+    [](auto& c, auto put) { put(c.device, c.allocations, c.address, c.source); });
   f("tidemark_repeats", snapshot.repeats, "two steps and a count",
     [](auto& r, auto put) { put(r.first, r.last, r.count); });
   f("tidemark_skipped", snapshot.skipped, "a device, two steps, two counts and a moment",

@@ -76,7 +76,7 @@ std::string BlockLabel::module() const {
 
 namespace {
 
-/// Calls see(allocation, label) for each of the labels that is of a block of the device.
+/// Calls see(allocation, label, walk) for each of the labels that is of a block of the device.
 void each_label(const Snapshot& snapshot, const auto& labels, std::size_t device, auto see) {
   if (device >= snapshot.traces.size()) return;
   const auto& trace = snapshot.traces[device];
@@ -86,7 +86,7 @@ void each_label(const Snapshot& snapshot, const auto& labels, std::size_t device
     if (walk.event().action != AllocatorAction::alloc) continue;
     for (; label != labels.end() && label->allocations <= walk.moment().allocations; ++label)
       if (static_cast<std::size_t>(label->device) == device)
-        if (const auto block = walk.block_at(label->address)) see(&trace[*block], *label);
+        if (const auto block = walk.block_at(label->address)) see(&trace[*block], *label, walk);
   }
 }
 
@@ -121,13 +121,28 @@ void add_temporaries(const Snapshot& snapshot, std::size_t device, LabelOf& labe
   }
 }
 
+/// Blocks that nothing else is known of, and that are computed from activations.
+void add_computed(const Snapshot& snapshot, std::size_t device, LabelOf& labels) {
+  const auto kind = [&](const AllocatorEvent& event) {
+    const auto label = labels.find(&event);
+    return label != labels.end() ? label->second.kind : kind_of(snapshot, event);
+  };
+  each_label(snapshot, snapshot.computed, device,
+             [&](const AllocatorEvent* block, const Computed& one, const TraceWalk& walk) {
+               const auto source = walk.block_at(one.source);
+               if (source && kind(*block) == MemoryKind::other &&
+                   kind(snapshot.traces[device][*source]) == MemoryKind::activations)
+                 labels.try_emplace(block, BlockLabel{MemoryKind::activations, {}});
+             });
+}
+
 }  // namespace
 
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   LabelOf out;
   std::unordered_map<const AllocatorEvent*, std::map<std::int64_t, std::set<std::string>>> names;
   each_label(snapshot, snapshot.labels, device,
-             [&](const AllocatorEvent* block, const auto& label) {
+             [&](const AllocatorEvent* block, const auto& label, const TraceWalk&) {
                if (label.kind == MemoryKind::inputs &&
                    (out.contains(block) || kind_of(snapshot, *block) != MemoryKind::other))
                  return;
@@ -138,6 +153,7 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   for (const auto& [block, named] : names)
     for (const auto& [address, some] : named) out[block].names.insert(some.begin(), some.end());
   add_temporaries(snapshot, device, out);
+  add_computed(snapshot, device, out);
   return out;
 }
 
@@ -169,19 +185,22 @@ std::optional<UseOf> uses_of(const Snapshot& snapshot, std::size_t device) {
   if (std::ranges::find(snapshot.uses, BlockUse::followed, &UseLabel::use) == snapshot.uses.end())
     return std::nullopt;
   UseOf out;
-  each_label(snapshot, snapshot.uses, device, [&](const AllocatorEvent* block, const auto& label) {
-    Use& use = out[block];
-    if (label.use == BlockUse::read) use.last_read = std::max(use.last_read, label.allocations);
-    use.collected = use.collected || label.use == BlockUse::collected;
-    use.in_graph = use.in_graph || label.use == BlockUse::in_graph;
-  });
+  each_label(snapshot, snapshot.uses, device,
+             [&](const AllocatorEvent* block, const auto& label, const TraceWalk&) {
+               Use& use = out[block];
+               if (label.use == BlockUse::read)
+                 use.last_read = std::max(use.last_read, label.allocations);
+               use.collected = use.collected || label.use == BlockUse::collected;
+               use.in_graph = use.in_graph || label.use == BlockUse::in_graph;
+             });
   return out;
 }
 
 HolderOf holders_of(const Snapshot& snapshot, std::size_t device, bool before_steps) {
   HolderOf out;
   each_label(
-      snapshot, snapshot.holders, device, [&](const AllocatorEvent* block, const auto& label) {
+      snapshot, snapshot.holders, device,
+      [&](const AllocatorEvent* block, const auto& label, const TraceWalk&) {
         if (label.kind == HolderKind::before_step && !before_steps) return;
         out[block] = {label.name, label.kind == HolderKind::cycle, label.kind == HolderKind::work};
       });

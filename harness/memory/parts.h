@@ -32,7 +32,8 @@ using LabelOf = std::unordered_map<const AllocatorEvent*, BlockLabel>;
 /// holds where the trace begins with the first allocation. Inputs are blocks that nothing else is
 /// known of (part_of gives them no kind): they were filled from the host, or passed to an outermost
 /// module. Of such blocks those that an optimizer's step allocates are its temporaries, whatever
-/// code runs in it.
+/// code runs in it,
+/// and those that operators outside modules have computed from activations are activations too.
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 
 /// Blocks by what holds them.

@@ -116,6 +116,8 @@ class EventReader {
         return phase_end(e);
       case Tag::gather:
         return gather(e);
+      case Tag::computed:
+        return computed(e);
       case Tag::step:
         return step(e);
       case Tag::repeats:
@@ -316,6 +318,13 @@ class EventReader {
     const auto [output, shard] = e.addresses;
     each_block(output, [&](std::int64_t device, std::int64_t allocations) {
       out_.gathers.push_back({device, allocations, output, shard, bytes(e.size)});
+    });
+  }
+
+  void computed(const Entry& e) {
+    const auto [output, source] = e.addresses;
+    each_block(output, [&](std::int64_t device, std::int64_t allocations) {
+      out_.computed.push_back({device, allocations, output, source});
     });
   }
 

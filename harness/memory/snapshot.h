@@ -78,6 +78,14 @@ struct Gather {
   std::int64_t shard_bytes = 0;
 };
 
+/// A block that an operator outside modules has allocated, as `tidemark exec --report` noted it:
+/// where it has read one that was made in a forward, or computed so.
+struct Computed {
+  std::int64_t device = 0;
+  std::int64_t allocations = 0;          // of the device until then
+  std::int64_t address = 0, source = 0;  // of the block, and in the one that was read
+};
+
 /// Steps that came again `count` times, one after the other: their events are in the trace once.
 struct RepeatedSteps {
   std::int64_t first = 0, last = 0, count = 0;
@@ -138,7 +146,8 @@ struct Snapshot : MemoryHistory {
   std::vector<HolderLabel> holders;  // likewise
   std::vector<UseLabel> uses;        // likewise
   std::vector<ProgramPhase> phases;
-  std::vector<Gather> gathers;  // in the order of `allocations`
+  std::vector<Gather> gathers;     // in the order of `allocations`
+  std::vector<Computed> computed;  // likewise
   std::vector<RepeatedSteps> repeats;
   std::vector<SkippedSteps> skipped;  // by device in the order of the trace
   std::vector<LeftStep> left_steps;   // likewise

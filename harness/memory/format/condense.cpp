@@ -68,6 +68,7 @@ class Choice {
         return;
       case Tag::label:
       case Tag::gather:
+      case Tag::computed:
         return belongs(entry.addresses.front());
       case Tag::pool:
         if (const auto segment = segments_[entry.device].find(entry.addresses.front());

@@ -109,6 +109,10 @@ class EntryReader {
         e.size = in_.number();
         e.tail = in_.since(begin);
         return;
+      case Tag::computed:
+        e.head = in_.since(begin);
+        address(), address();
+        return;
       case Tag::pool:
         e.device = in_.number();
         e.head = in_.since(begin);

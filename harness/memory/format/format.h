@@ -35,16 +35,18 @@ enum class Tag : std::uint8_t {
   repeats,    // count of steps before, 8 bytes (not LEB128): how often they came again; of the
               // last such entry the moment may say more
   setting,    // of the allocator: name and value (texts)
-  skipped,  // first and last step, how many, events of theirs that are not kept, bytes: in so many
-            // bytes from here on is what is left of them
-  stream,   // handle, name (text)
-  source,   // file (text), line, its source (text); of a record in a report's folder
-  pool,     // device, s address (as of an event), the two numbers of a private pool: the segment
-            // there is one of its
-  refused,  // device, of its last event, oom: bytes that the allocator asked of the device, and
-            // that the process may have (0: no limit of its own); allocated, active, reserved,
-            // outside (as Figures); whether the pool of the request is known, and its two numbers
-  use,      // s address (as of an event), a number of BlockUse
+  skipped,   // first and last step, how many, events of theirs that are not kept, bytes: in so many
+             // bytes from here on is what is left of them
+  stream,    // handle, name (text)
+  source,    // file (text), line, its source (text); of a record in a report's folder
+  pool,      // device, s address (as of an event), the two numbers of a private pool: the segment
+             // there is one of its
+  refused,   // device, of its last event, oom: bytes that the allocator asked of the device, and
+             // that the process may have (0: no limit of its own); allocated, active, reserved,
+             // outside (as Figures); whether the pool of the request is known, and its two numbers
+  use,       // s address (as of an event), a number of BlockUse
+  computed,  // s output, s source (addresses, likewise): outside modules an operator allocates the
+             // output and reads the source, which may be of a forward
 };
 
 /// What a record says of the use of the block at an address.

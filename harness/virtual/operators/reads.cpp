@@ -12,20 +12,21 @@ namespace {
 
 bool follows_reads = false;
 
-void note_memory_of(const at::Tensor& tensor) {
+using Note = void (*)(const void* memory);
+
+void note_memory_of(const at::Tensor& tensor, Note note) {
   if (!tensor.defined()) return;
   if (has_parts(tensor)) {
-    for (const at::Tensor& part : parts_of(tensor)) note_memory_of(part);
+    for (const at::Tensor& part : parts_of(tensor)) note_memory_of(part, note);
   } else if (tensor.is_cuda() && tensor.has_storage() && tensor.numel() > 0) {
-    if (const void* memory = tensor.storage().data(); memory != nullptr)
-      recorder::note_read(memory);
+    if (const void* memory = tensor.storage().data(); memory != nullptr) note(memory);
   }
 }
 
-void note_memory_of(const c10::IValue& value) {
-  if (value.isTensor()) return note_memory_of(value.toTensor());
+void note_memory_of(const c10::IValue& value, Note note) {
+  if (value.isTensor()) return note_memory_of(value.toTensor(), note);
   if (!value.isList()) return;
-  for (const c10::IValue& one : value.toListRef()) note_memory_of(one);
+  for (const c10::IValue& one : value.toListRef()) note_memory_of(one, note);
 }
 
 /// By argument: whether an operator reads it.
@@ -41,9 +42,12 @@ std::vector<bool> read_by(const c10::OperatorHandle& op) {
 template <class AnyKernel>
 Kernel noting(const c10::OperatorHandle& op, AnyKernel kernel) {
   return boxed([read = read_by(op), kernel = std::move(kernel)](const Invocation& call) {
+    const recorder::Operator now;
     const c10::IValue* arguments = call.last(read.size());
     for (std::size_t i = 0; i < read.size(); ++i)
-      if (read[i]) note_memory_of(arguments[i]);
+      if (read[i]) note_memory_of(arguments[i], recorder::note_read);
+    for (std::size_t i = 0; i < read.size(); ++i)
+      if (!read[i]) note_memory_of(arguments[i], recorder::note_overwritten);
     call.run(kernel);
   });
 }

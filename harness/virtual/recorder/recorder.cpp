@@ -71,7 +71,22 @@ void note_use(const void* address, BlockUse use) {
 
 }  // namespace
 
-void note_read(const void* address) { note_use(address, BlockUse::read); }
+void note_read(const void* address) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::lock_guard lock(state->mutex);
+  state->use(at, BlockUse::read);
+  if (Operator::now != nullptr && state->is_of_forward(at)) Operator::now->source = address;
+}
+
+void note_overwritten(const void* address) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return;
+  if (Operator::now == nullptr || Operator::now->source == nullptr) return;
+  const std::lock_guard lock(state->mutex);
+  state->overwritten(reinterpret_cast<std::uintptr_t>(address));
+}
 
 }  // namespace tidemark::recorder
 

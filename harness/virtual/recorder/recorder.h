@@ -97,6 +97,20 @@ namespace tidemark::recorder {
 void note_gather(const void* output, const void* shard, int64_t shard_bytes);
 /// An operator reads the block around the address. Null: every block may be read.
 void note_read(const void* address);
+/// The operator of this thread overwrites the tensor at the address with what it has read.
+void note_overwritten(const void* address);
+
+/// While it lives the calling thread is in an operator. What it calls reads what it has read.
+struct Operator {
+  Operator() : outer(now), source(now == nullptr ? nullptr : now->source) { now = this; }
+  ~Operator() { now = outer; }
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+
+  Operator* const outer;
+  const void* source;  // what it reads of a block that may be of a forward; nullptr: nothing
+  static inline thread_local Operator* now = nullptr;
+};
 
 }  // namespace tidemark::recorder
 #endif

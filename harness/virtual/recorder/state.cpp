@@ -10,6 +10,7 @@
 #include "harness/virtual/operators/device_calls.h"
 #include "harness/virtual/recorder/backward.h"
 #include "harness/virtual/recorder/collector.h"
+#include "harness/virtual/recorder/recorder.h"
 
 namespace tidemark::recorder {
 
@@ -22,6 +23,9 @@ std::int64_t system_ns() {
 namespace {
 
 constexpr const char* kBackward = "backward";
+
+/// The block that this thread has allocated last, if outside modules.
+thread_local std::uint64_t last_outside = 0;
 
 /// True in a thread of autograd's where nothing has a place of the program's: a hook before a node
 /// (FSDP gathers parameters), or a node without a forward (AccumulateGrad, with DDP's hooks).
@@ -43,7 +47,11 @@ State::State(const std::string& path, History kind) : Writer(path, kind, system_
 std::int64_t State::now_ns() { return system_ns(); }
 
 Writer::Place State::place_now() {
-  return {stacks_.now(is_without_place() ? backward_ : 0), module_now(*this), node_now()};
+  const bool has_place = !is_without_place();
+  const Place place{stacks_.now(has_place ? 0 : backward_), module_now(*this), node_now()};
+  in_forward_ = place.module != 0 && place.node == 0;
+  outside_ = place.module == 0 && place.node == 0 && has_place;
+  return place;
 }
 
 Books State::books(std::size_t device) {
@@ -89,6 +97,27 @@ bool State::before_event(const AllocatorEntry& entry) {
     write_use(static_cast<std::uint64_t>(entry.addr_), BlockUse::collected);
   if (!ended_) uses_.before(entry);
   return !ended_;
+}
+
+void State::on_allocated(std::uint64_t address) {
+  last_outside = outside_ ? address : 0;
+  if (in_forward_) uses_.made_in_forward(address);
+  if (outside_ && Operator::now != nullptr && Operator::now->source != nullptr)
+    write_computed(address);
+}
+
+void State::overwritten(std::uint64_t address) {
+  if (address != 0 && address == last_outside && !uses_.is_of_forward(address))
+    write_computed(address);
+}
+
+void State::write_computed(std::uint64_t address) {
+  uses_.made_in_forward(address);
+  std::string entry = {static_cast<char>(Tag::computed)};
+  put_address(entry, address);
+  put_address(entry, reinterpret_cast<std::uintptr_t>(Operator::now->source));
+  write(entry);
+  file().commit();
 }
 
 void State::use(std::uint64_t address, BlockUse use) {

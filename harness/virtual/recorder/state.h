@@ -27,6 +27,12 @@ class State : public Writer {
   void gather(std::uint64_t output, std::uint64_t shard, std::int64_t bytes);
   /// The block at the address is used so; read at 0: every block may be.
   void use(std::uint64_t address, BlockUse use);
+  /// The calling thread's operator overwrites the tensor at the address. If that is the last block
+  /// that the thread has allocated, outside modules, it is computed from what the operator reads: a
+  /// conversion allocates its result before it calls the operator that reads.
+  void overwritten(std::uint64_t address);
+  /// The block around the address was allocated in a forward, or computed from one that was.
+  bool is_of_forward(std::uint64_t address) const { return uses_.is_of_forward(address); }
   /// The program has ended: what is freed from here on says only whether the collector frees it.
   void program_ends() { ended_ = true; }
   bool has_ended() const { return ended_; }
@@ -40,7 +46,9 @@ class State : public Writer {
   Books books(std::size_t device) override;
   std::int64_t total_of(std::size_t device) override;
   bool before_event(const AllocatorEntry& entry) override;
+  void on_allocated(std::uint64_t address) override;
   void write_use(std::uint64_t address, BlockUse use);
+  void write_computed(std::uint64_t address);
 
   PythonStacks stacks_{names()};
   std::int64_t step_ = 1, repetition_ = 1;
@@ -48,6 +56,7 @@ class State : public Writer {
   Number backward_ = 0;                         // the stack that called the backward that runs
   std::array<std::uint64_t, kDevices> read_{};  // changes of all devices when its books were read
   Uses uses_;
+  bool in_forward_ = false, outside_ = false;  // of what is allocated now
   bool ended_ = false;
 };
 

@@ -11,12 +11,24 @@ void Uses::before(const AllocatorEntry& entry) {
   if (entry.action_ == AllocatorEntry::ALLOC) {
     active_[device] += bytes;
     if (active_[device] > highest_[device]) highest_[device] = active_[device], bound();
-    blocks_[at] = {at + std::max<std::uint64_t>(entry.size_, 1), boundaries_};
+    blocks_[at] = {at + std::max<std::uint64_t>(entry.size_, 1), boundaries_, false};
   } else if (entry.action_ == AllocatorEntry::FREE_REQUESTED) {
     blocks_.erase(at);
   } else if (entry.action_ == AllocatorEntry::FREE_COMPLETED) {
     active_[device] -= bytes;
   }
+}
+
+void Uses::made_in_forward(std::uint64_t begin) {
+  if (const auto block = blocks_.find(begin); block != blocks_.end())
+    block->second.of_forward = true;
+}
+
+bool Uses::is_of_forward(std::uint64_t address) const {
+  const auto after = blocks_.upper_bound(address);
+  if (after == blocks_.begin()) return false;
+  const Block& block = std::prev(after)->second;
+  return address < block.end && block.of_forward;
 }
 
 }  // namespace tidemark::recorder

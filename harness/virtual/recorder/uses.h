@@ -17,6 +17,9 @@ class Uses {
   void bound() { ++boundaries_; }
   /// An event of the allocator is to come.
   void before(const AllocatorEntry& entry);
+  /// The block at the address was made in a forward, or is computed from one that was.
+  void made_in_forward(std::uint64_t begin);
+  bool is_of_forward(std::uint64_t address) const;
   /// Calls first(begin of the block) for the block around the address if a boundary lies between
   /// this read and the read or the allocation before it. Address 0: for all such blocks.
   template <class First>
@@ -33,6 +36,7 @@ class Uses {
   struct Block {
     std::uint64_t end = 0;   // an address
     std::uint64_t read = 0;  // boundaries before its last read that was told, or its allocation
+    bool of_forward = false;
   };
   template <class First>
   void read(std::uint64_t begin, Block& block, First first) {
