@@ -14,6 +14,7 @@
 namespace tidemark {
 namespace {
 
+constexpr std::int64_t kNumber = 16;           // bytes of the largest type, complex128
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
 MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
@@ -21,7 +22,9 @@ MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
   if (frames.empty() ? event.module == 0 && is_ours(snapshot)
                      : snapshot.frames[frames[0]].file == kAutograd)
     return MemoryKind::backward;
-  if (const auto kind = kind_of_library(snapshot, frames)) return *kind;
+  const auto kind = kind_of_library(snapshot, frames);
+  // One number, as a flag of DeepSpeed's, is no buffer.
+  if (kind && (kind != MemoryKind::sharding_buffers || event.size > kNumber)) return *kind;
   return event.module != 0 ? MemoryKind::activations : MemoryKind::other;
 }
 

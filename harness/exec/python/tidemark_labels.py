@@ -84,12 +84,12 @@ class Modules(dict):
 
 
 class Shards:
-    """The shards of FSDP, also of a model that is never called. Its modules are changed in every process, with or without a record of history, when the program imports them:
+    """The shards of FSDP, also of a model that is never called, and those of ZeRO-3, which lie in flat buffers. Their modules are changed in every process, with or without a record of history, when the program imports them:
     Python's collector counts what an import makes."""
     label = None  # of the process's Labels
 
-    def __init__(self, owner, function, of):
-        self.owner, self.function, self.of = owner, function, of
+    def __init__(self, owner, function, of, kind):
+        self.owner, self.function, self.of, self.kind = owner, function, of, kind
 
     def follow(self, module):
         if owner := getattr(module, self.owner, None):
@@ -97,13 +97,15 @@ class Shards:
 
     def tell(self, shard, *_, **__):
         if Shards.label and hasattr(shard, self.of):
-            Shards.label(getattr(shard, self.of))
+            Shards.label(self.kind, getattr(shard, self.of))
 
 
 def follow_shards():
-    for name, *words in (("torch.distributed.fsdp._fully_shard._fsdp_param", "FSDPParam", "_init_sharded_param", "sharded_param"),
-                         ("torch.distributed._composable.fsdp._fsdp_param", "FSDPParam", "_init_sharded_param", "sharded_param"),
-                         ("torch.distributed.fsdp._flat_param", "FlatParamHandle", "shard", "flat_param")):
+    for name, *words in (("torch.distributed.fsdp._fully_shard._fsdp_param", "FSDPParam", "_init_sharded_param", "sharded_param", b"parameters"),
+                         ("torch.distributed._composable.fsdp._fsdp_param", "FSDPParam", "_init_sharded_param", "sharded_param", b"parameters"),
+                         ("torch.distributed.fsdp._flat_param", "FlatParamHandle", "shard", "flat_param", b"parameters"),
+                         ("deepspeed.runtime.zero.stage3", "DeepSpeedZeroOptimizer_Stage3", "_create_fp16_partitions_with_defragmentation", "lp_param_buffer", b"parameters"),
+                         ("deepspeed.runtime.zero.stage3", "DeepSpeedZeroOptimizer_Stage3", "_setup_for_real_optimizer", "grad_partitions_flat_buffer", b"gradients")):
         when_imported(name, Shards(*words).follow)
 
 
@@ -127,7 +129,7 @@ class Labels:
         self.follow_moves()
         self.follow_copies()
         self.follow_swaps()
-        Shards.label = self.own.of(lambda parameter: self.label(b"parameters", [b""], [parameter]))
+        Shards.label = self.own.of(lambda kind, tensor: self.label(kind, [b""], [tensor]))
         self.follow_states()
         self.follow_autocast()
         optimizer = importlib.import_module("torch.optim.optimizer")
