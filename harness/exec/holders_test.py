@@ -134,6 +134,55 @@ def test_parts():
     assert [name.split(" ")[0] for _, name in named] == ["`cache`"] * 6 + ["`rest`"] * 2, named
 
 
+@pytest.mark.parametrize("number", range(12))
+def test_attributes(number):
+    """Each block is held by the attribute that has it, whichever of an object's attributes comes first, of modules and of other objects, with and without a dictionary of their own."""
+    draws = random.Random(number)
+    metric = draws.choice((Module, Box))()
+    names = draws.sample(("preds", "target", "scores", "first", "last"), draws.randint(2, 5))
+    for name in names:
+        setattr(metric, name, [Block() for _ in range(draws.randint(1, 5))])
+    if draws.random() < 0.7:
+        vars(metric)  # makes the dictionary, which then stands between
+    blocks = [(one, name) for name in names for one in getattr(metric, name)]
+    draws.shuffle(blocks)
+    starts, expected = [one for one, _ in blocks], [name for _, name in blocks]
+    blocks.clear()
+    named = found(starts)
+    assert [name.split("`")[-2] for _, name in named] == expected, named
+    assert all("attribute" in name and type(metric).__name__ in name for _, name in named), named
+
+
+class Layer(Module):
+    """As a module of PyTorch keeps what it has."""
+
+    def __init__(self, depth=0):
+        self._parameters, self._buffers, self._modules = {"weight": Block()}, {"mean": Block()}, {"inner": Layer(depth - 1)} if depth else {}
+
+    def parameters(self):
+        return [self._parameters["weight"], *(one for inner in self._modules.values() for one in inner.parameters())]
+
+
+@pytest.mark.parametrize("depth", range(8))
+def test_models(depth):
+    """A module is no holder of its parameters: that is what holds the module, or a cycle. It is one of its buffers, whose graph may grow."""
+    held = [Layer(depth) for _ in range(3)]
+    named = found([one for model in held for one in model.parameters()])
+    assert {name.split(" ")[0] for _, name in named} == {"`held`"}, named
+    assert found([held[0]._buffers["mean"]]) == [("holder", "attribute `mean` of Layer")]
+    gc.disable()
+    try:
+        for model in held:
+            model.hook = model.parameters
+        starts = [one for model in held for one in model.parameters()]
+        del model
+        held.clear()
+        named = found(starts)
+    finally:
+        gc.enable()
+    assert {kind for kind, _ in named} == {"cycle of references"}, named
+
+
 def test_closures():
     """What a closure holds has the name of its function."""
     def of(blocks):

@@ -7,7 +7,8 @@ import os
 import sys
 import types
 
-LEVELS, WIDEST = 12, 200  # of a search
+LEVELS, WIDEST = 32, 200  # of a search: a module within another is three levels
+WITHIN = ("_buffers", "_parameters", "_modules")  # dictionaries of a module, whose keys are attributes too
 STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_NAME": 1, "STORE_GLOBAL": 1, "STORE_FAST_MAYBE_NULL": 1, "STORE_FAST_LOAD_FAST": 1, "STORE_FAST_STORE_FAST": 2}
 
 
@@ -69,7 +70,10 @@ def attribute(holder, referent, key):
     own = own_dictionary(holder)
     if own is None:
         return slot(holder, referent)
-    return key if own is referent or not is_a(own, dict) else key_of(own, referent) or slot(holder, referent)
+    if own is referent or not is_a(own, dict):
+        return key
+    name = key_of(own, referent)
+    return key if name in WITHIN else name or slot(holder, referent)
 
 
 def slot(holder, referent):
@@ -112,12 +116,20 @@ def is_garbage(objects, lists):
     return [count - of_list - (lists - 1) for count in references(objects)] == within
 
 
-class Way:
-    """Where a search has come from an object: `holds` has a bit for each of the blocks that hang on it."""
+def is_part(module, name):
+    """True of a module's parameter, or of a module within it: these are the module, and what holds them is what holds it."""
+    own = own_dictionary(module)
+    return is_a(own, dict) and any(dict.__contains__(part, name) for part in (dict.get(own, "_parameters"), dict.get(own, "_modules")) if is_a(part, dict))
 
-    def __init__(self, number, key="", note="", holds=0):
-        self.number, self.key, self.note, self.holds = number, key, note, holds
-        self.held = []  # numbers of the objects that it refers to
+
+class Way:
+    """A way of a search through an object, the `member`-th of the search: under the same key, and with the same note. An object with two attributes has two ways.
+    `is_named`: a module has been met that has a name for it. What holds the module is looked for all the same, since a module may be garbage.
+    `holds` has a bit for each of the blocks that hang on it."""
+
+    def __init__(self, number, member, key="", note="", is_named=False, holds=0):
+        self.number, self.member, self.key, self.note, self.is_named, self.holds = number, member, key, note, is_named, holds
+        self.held = []  # numbers of the ways to which it leads
 
 
 class Holders:
@@ -186,7 +198,7 @@ class Holders:
         frame = holder if is_a(holder, types.FrameType) else holder.gi_frame if type(holder) is types.GeneratorType else None
         if frame and (name := variables(frame).get(id(referent))):
             return variable(name, frame.f_code) + (", whose frame is kept" if frame is holder else "")
-        if is_a(holder, self.torch.nn.Module) and (name := attribute(holder, referent, key)):
+        if is_a(holder, self.torch.nn.Module) and (name := attribute(holder, referent, key)) and not is_part(holder, name):
             path = self.paths.get(id(holder), b"").decode()
             return f"attribute `{name}` of {f'module {path} (' if path else ''}{type_name(holder)}{')' if path else ''}"
         return ""
@@ -194,6 +206,8 @@ class Holders:
     def through(self, holder, referent, key):
         """What a name says of an object between."""
         name = "" if is_a(holder, (dict, list, tuple, set)) else attribute(holder, referent, key)
+        if is_a(holder, self.torch.nn.Module) and is_part(holder, name):
+            return ""
         if is_a(holder, types.FunctionType) and name in ("", "__closure__"):
             return f"closure {holder.__name__} ({place(holder.__code__, holder.__code__.co_firstlineno)})"
         return f"attribute `{name}` of {type_name(holder)}" if name else ""
@@ -204,18 +218,20 @@ class Holders:
         The holder of a block is the one on which most bytes of all these blocks hang, and of equal ones the one that is nearest."""
         members, level = self.lists(2)  # all objects of the search; those whose holders are looked for
         members += starts
-        ways = [Way(at, holds=bits) for at, bits in enumerate(holds)]
+        ways = [Way(at, at, holds=bits) for at, bits in enumerate(holds)]
         starts.clear()
-        numbers = {id(one): at for at, one in enumerate(members)}
-        ends = []  # name without and with its note, and the number of the object that hangs on it
+        numbers = {id(one): {("", "", False): at} for at, one in enumerate(members)}  # of ways, by key, note, and whether they are named
+        ends = []  # name without and with its note, the number of the way that leads to it, and whether it is a module's
         begin, is_whole = 0, False
         for distance in range(LEVELS):
-            level[:] = [members[at] for at in range(begin, len(members)) if not self.ends_with_variable(members[at], ways[at], distance, ends)]
-            begin = len(members)
+            new = [way for way in ways[begin:] if not self.ends_with_variable(members[way.member], way, distance, ends)]
+            level += [members[at] for at in dict.fromkeys(way.member for way in new)]
+            begin = len(ways)
             if not level or len(level) > WIDEST:
                 is_whole = not level
                 break
-            self.climb(level, members, ways, numbers, ends)
+            self.climb(level, {way.number for way in new}, members, ways, numbers, ends)
+            level.clear()
         level.clear()
         self.settle(ways)
         return self.choose(members, ways, ends, len(holds), weights, is_whole)
@@ -224,13 +240,14 @@ class Holders:
         """True if the object is a variable of a function that runs: the search ends there, unless it begins there, since something else may hold it for longer."""
         if id(one) not in self.variables:
             return False
-        code, name = self.variables[id(one)]
-        text = variable(name, code)
-        ends.append((text, text + (", " + way.note if way.note else ""), way.number))
+        if not way.is_named:
+            code, name = self.variables[id(one)]
+            text = variable(name, code)
+            ends.append((text, text + (", " + way.note if way.note else ""), way.number, False))
         return distance > 0
 
-    def climb(self, level, members, ways, numbers, ends):
-        """The objects that refer to those of the level come to the members; ends of the search to the ends."""
+    def climb(self, level, new, members, ways, numbers, ends):
+        """The objects that refer to those of the level, to which these new ways have come, come to the members; ends of the search to the ends."""
         of_level = {id(one): one for one in level}
         referrers = gc.get_referrers(*level)
         self.own.update((id(referrers), id(of_level)))
@@ -241,27 +258,36 @@ class Holders:
             held = {id(one): one for one in gc.get_referents(holder) if id(one) in of_level}
             found.update(held)
             for referent in held.values():
-                self.meet(holder, referent, members, ways, numbers, ends)
+                self.meet(holder, referent, new, members, ways, numbers, ends)
             held.clear()
         for referent in of_level.values() if self.numpy and of_level.keys() - found else ():  # of all: an array may hold those as well that something else holds
             holder = self.unseen_holder(referent)
             if holder is not None:
-                self.meet(holder, referent, members, ways, numbers, ends)
+                self.meet(holder, referent, new, members, ways, numbers, ends)
         referrers.clear()
         of_level.clear()
+        self.own.difference_update((id(referrers), id(of_level)))  # a dictionary of the program may come to lie there
 
-    def meet(self, holder, referent, members, ways, numbers, ends):
-        way = ways[numbers[id(referent)]]
+    def meet(self, holder, referent, new, members, ways, numbers, ends):
         own_key = key_of(holder, referent) if is_a(holder, dict) else ""
-        key = way.key if own_key in ("", "_buffers", "_parameters") else own_key
-        if id(holder) not in numbers and (name := self.end_at(holder, referent, key)):
-            ends.append((name, name + (", " + way.note if way.note else ""), way.number))
-            return
-        if id(holder) not in numbers:
-            numbers[id(holder)] = len(members)
-            members.append(holder)
-            ways.append(Way(len(ways), own_key if own_key not in ("_buffers", "_parameters") else way.key, way.note or self.through(holder, referent, key)))
-        ways[numbers[id(holder)]].held.append(way.number)
+        for way in [ways[number] for number in numbers[id(referent)].values() if number in new]:
+            is_kept = own_key not in WITHIN
+            key = own_key if own_key and is_kept else way.key
+            name, is_module = self.end_at(holder, referent, key), is_a(holder, self.torch.nn.Module)
+            if name and not way.is_named:
+                ends.append((name, name + (", " + way.note if way.note else ""), way.number, is_module))
+            if name and not is_module:
+                continue
+            identity = own_key if is_kept else way.key, way.note or self.through(holder, referent, key), way.is_named or bool(name)
+            if id(holder) not in numbers:
+                members.append(holder)
+                numbers[id(holder)] = {}
+            of_holder = numbers[id(holder)]
+            if identity not in of_holder:
+                member = ways[next(iter(of_holder.values()))].member if of_holder else len(members) - 1
+                of_holder[identity] = len(ways)
+                ways.append(Way(len(ways), member, *identity))
+            ways[of_holder[identity]].held.append(way.number)
 
     @staticmethod
     def settle(ways):
@@ -276,18 +302,20 @@ class Holders:
                 changed = changed or way.holds != before
 
     def choose(self, members, ways, ends, starts, weights, is_whole):
-        holds, texts, order = {}, {}, {}
-        for name, text, number in ends:
+        holds, texts, order, modules = {}, {}, {}, set()
+        for name, text, number, is_module in ends:
             holds[name] = holds.get(name, 0) | ways[number].holds
-            texts.setdefault(name, text)
+            texts.setdefault(name, []).append((text, ways[number].holds))
             order.setdefault(name, len(order))
+            modules.update((name,) * is_module)
         weight = {name: sum(one for at, one in enumerate(weights) if bits >> at & 1) for name, bits in holds.items()}
         best = sorted(holds, key=lambda name: (-weight[name], order[name]))
-        out = {}
+        out, sure = {}, set()
         for block in range(len(weights)):
             name = next((one for one in best if holds[one] >> block & 1), None)
             if name is not None:
-                out[block] = "holder", texts[name]
+                out[block] = "holder", next(text for text, bits in texts[name] if bits >> block & 1)
+                sure.update((block,) * (name not in modules))
         if not is_whole:
             return out
         held_by = {}  # numbers of objects that refer to each
@@ -295,7 +323,7 @@ class Holders:
             for number in way.held:
                 held_by.setdefault(number, []).append(way.number)
         for start in range(starts):
-            blocks = [block for block in range(len(weights)) if ways[start].holds >> block & 1 and block not in out]
+            blocks = [block for block in range(len(weights)) if ways[start].holds >> block & 1 and block not in sure]
             if not blocks:
                 continue
             closure, after = {start: None}, [start]
@@ -305,7 +333,7 @@ class Holders:
                         closure[number] = None
                         after.append(number)
             objects, = self.lists(1)
-            objects += [members[number] for number in closure]
+            objects += [members[at] for at in dict.fromkeys(ways[number].member for number in closure)]
             if is_garbage(objects, 2):
                 note = next((ways[number].note for number in closure if ways[number].note), "")
                 out.update(dict.fromkeys(blocks, ("cycle of references", note)))
