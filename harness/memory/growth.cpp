@@ -60,21 +60,25 @@ Steps named(const MemoryPicture& picture, std::string_view name) {
   return out;
 }
 
-Steps steps_of(const MemoryPicture& picture) {
+/// Steps of one kind, and after training those of its evaluation: whether the first grow is asked
+/// first.
+std::vector<Steps> steps_of(const MemoryPicture& picture) {
   std::map<std::int64_t, std::size_t> begins(picture.left_steps.begin(), picture.left_steps.end());
   for (const MemoryPicture::Phase& phase : picture.phases) {
     const auto [at, fresh] = begins.try_emplace(phase.step, phase.from);
     if (!fresh) at->second = std::min(at->second, phase.from);
   }
   Steps out{"step", {}, {}, 0, false};
-  if (begins.size() >= kFewest + kYoung) {
+  const bool trains = begins.size() >= kFewest + kYoung;
+  if (trains) {
     for (const auto& [step, from] : begins) out.begins.push_back(from), out.numbers.push_back(step);
     out.end = out.begins.back();
-    return out;
+  } else if (Steps some = named(picture, kBackward); some.begins.size() >= kFewest + kYoung) {
+    return {some};
   }
-  if (Steps some = named(picture, kBackward); some.begins.size() >= kFewest + kYoung) return some;
   if (Steps some = named(picture, kForward); some.begins.size() >= kFewestForwards + kYoung)
-    return some;
+    return trains ? std::vector{out, some} : std::vector{some};
+  if (trains) return {out};
   // The program's own ranges, those that come least often: they lie around the others.
   for (const MemoryPicture::Phase& phase : picture.phases) {
     if (phase.name == kForward || phase.name == kBackward) continue;
@@ -83,7 +87,7 @@ Steps steps_of(const MemoryPicture& picture) {
         (out.begins.empty() || some.begins.size() < out.begins.size()))
       out = std::move(some);
   }
-  return out;
+  return {out};
 }
 
 /// Bytes and blocks at one place that each step has left behind: at the end they are older than any
@@ -314,10 +318,7 @@ void share(Left& left, const std::vector<std::int64_t>& numbers) {
   }
 }
 
-}  // namespace
-
-std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
-  const Steps steps = steps_of(picture);
+std::optional<StepGrowth> growth_by(const MemoryPicture& picture, const Steps& steps) {
   if (steps.begins.size() < kFewest + kYoung) return {};
   const std::vector<std::optional<Key>> keys = keys_of(picture);
   Places all = left_by(picture, steps, keys);
@@ -375,6 +376,14 @@ std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
   for (std::size_t at = steps.begins[count - 1]; at <= steps.begins[count]; ++at)
     out.reserved = std::max(out.reserved, picture.reserved[at]);
   return out;
+}
+
+}  // namespace
+
+std::optional<StepGrowth> growth_of(const MemoryPicture& picture) {
+  for (const Steps& steps : steps_of(picture))
+    if (auto growth = growth_by(picture, steps)) return growth;
+  return {};
 }
 
 }  // namespace tidemark

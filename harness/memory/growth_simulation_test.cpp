@@ -81,6 +81,7 @@ class Drawn {
       picture.phases.push_back(
           {name, calls_ ? 1 : static_cast<std::int64_t>(i) + 1, i * kStep, i * kStep + kStep / 2});
     for (std::size_t lines = draw(1, 6); lines > 0; --lines) line();
+    if (calls_ && seed % 2 == 1) train_before(draw(0, 12));
     std::ranges::stable_sort(picture.blocks, {}, &MemoryPicture::Block::from);
   }
 
@@ -217,6 +218,23 @@ class Drawn {
       for (std::size_t i = begin; i < std::min(begin + tooth, steps); ++i)
         block(i, bytes, begin + tooth);
     }
+  }
+
+  /// The calls are those of an evaluation.
+  void train_before(std::size_t count) {
+    for (MemoryPicture::Block& one : picture.blocks)
+      for (std::size_t* moment : {&one.from, &one.waits, &one.until}) *moment += count * kStep;
+    for (MemoryPicture::Phase& one : picture.phases)
+      one.step += static_cast<std::int64_t>(count), one.from += count * kStep,
+          one.to += count * kStep;
+    for (std::size_t i = count; i > 0; --i)
+      for (const auto& [phase, from] :
+           {std::pair("optimizer", kStep / 2), std::pair("forward", std::size_t{0})})
+        picture.phases.insert(picture.phases.begin(),
+                              {phase, static_cast<std::int64_t>(i), (i - 1) * kStep + from,
+                               (i - 1) * kStep + from + kStep / 3});
+    picture.events.resize(picture.events.size() + count * kStep);
+    picture.reserved.resize(picture.events.size(), 1 << 30);
   }
 
   void line_again() {
