@@ -143,9 +143,14 @@ class Search {
       if (const auto holder = holders_.find(&trace_[event]); holder != holders_.end())
         holding.add(holder->second, trace_[event].size);
     }
+    std::int64_t sum = 0;
+    for (const Part& one : parts) sum += one.bytes;
+    const Holder holder = holding.most();
+    // Of moments with as much the one with a known holder: a program's first is not searched.
+    if (waste.bytes == sum && !waste.holder.is_known() && holder.is_known()) waste.bytes.reset();
     const auto before = waste.bytes;
     keep_most(waste, parts, walk_.active());
-    if (waste.bytes != before) waste.holder = holding.most();
+    if (waste.bytes != before) waste.holder = holder;
   }
 
   void take_moment() {

@@ -289,5 +289,19 @@ TEST(Wastes, AreNamedWithWhatHoldsMostOfThem) {
   EXPECT_EQ(of_device_0(s, kPeak)[2].holder.text(), "`log` in main (train.py:9)");
 }
 
+// A retained graph is as large in each step, and what holds it is looked for from the second on.
+TEST(Wastes, OfEqualMomentsAreThoseOfTheOneWhoseHolderIsKnown) {
+  for (const std::int64_t first : {499, 500, 501}) {
+    Snapshot s = training();
+    for (const std::size_t event : {1, 9, 10}) s.traces[0][event].size = first;
+    s.holders = {{0, 7, at(1), HolderKind::before_step, "`loss` in main (train.py:9)"}};
+    const Waste waste = of_device_0(s, kPeak)[2];
+    EXPECT_EQ(waste.bytes, std::max<std::int64_t>(first, 500));
+    EXPECT_EQ(waste.holder.name, first > 500 ? "" : "`loss` in main (train.py:9)") << first;
+    s.holders[0].allocations = 4;
+    EXPECT_EQ(of_device_0(s, kPeak)[2].holder.is_known(), first >= 500) << first;
+  }
+}
+
 }  // namespace
 }  // namespace tidemark
