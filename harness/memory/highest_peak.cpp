@@ -1,6 +1,7 @@
 #include "harness/memory/highest_peak.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -24,16 +25,32 @@ std::vector<fs::path> histories_in(const fs::path& folder) {
   return {out.begin(), out.end()};
 }
 
-/// The most of each kind, of all processes.
-void keep_most(std::vector<Waste>& all, const DeviceSummary& of, const std::string& process,
-               bool several) {
-  for (const Waste& one : of.wastes) {
-    const auto same = std::ranges::find(all, one.name, &Waste::name);
-    if (same != all.end() && same->bytes.value_or(-1) >= one.bytes.value_or(-1)) continue;
-    Waste& kept = same == all.end() ? all.emplace_back() : *same;
+using Wastes = std::vector<std::vector<Waste>>;  // by kind, of each moment
+
+/// The most of each kind and moment, of all processes.
+void keep_most(Wastes& all, const DeviceSummary& of, const std::string& process, bool several) {
+  all.resize(std::max(all.size(), of.wastes.size()));
+  for (std::size_t kind = 0; kind < of.wastes.size(); ++kind) {
+    const Waste& one = of.wastes[kind];
+    const auto same = std::ranges::find(all[kind], one.name, &Waste::name);
+    if (same != all[kind].end() && same->bytes.value_or(-1) >= one.bytes.value_or(-1)) continue;
+    Waste& kept = same == all[kind].end() ? all[kind].emplace_back() : *same;
     kept = one;
     kept.process = process, kept.device = of.device, kept.several = several;
   }
+}
+
+/// A kind is unknown where no device knows it: a device without a backward is none that others
+/// could learn from.
+std::vector<Waste> known_of(const Wastes& all) {
+  std::vector<Waste> out;
+  for (const std::vector<Waste>& kind : all) {
+    const bool is_known =
+        std::ranges::any_of(kind, [](const Waste& one) { return one.bytes.has_value(); });
+    std::ranges::copy_if(kind, std::back_inserter(out),
+                         [&](const Waste& one) { return one.bytes || !is_known; });
+  }
+  return out;
 }
 
 /// The record of the run with room that belongs to a process: of its name, or the only one.
@@ -74,7 +91,7 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
   if (!fs::is_directory(folder)) return {};
   constexpr std::size_t kMoments = 1 << 18;  // kept of a picture
   HighestPeak out{.schedule = schedule, .folder = folder};
-  std::vector<Waste> wastes;
+  Wastes by_kind;
   for (const fs::path& file : histories_in(folder)) {
     try {
       const Snapshot snapshot = read_snapshot(file);
@@ -84,7 +101,7 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
       std::vector<DeviceSummary> devices = analyse(snapshot);
       const bool several = devices.size() > 1;
       for (DeviceSummary& device : devices) {
-        keep_most(wastes, device, file.stem().string(), several);
+        keep_most(by_kind, device, file.stem().string(), several);
         if (device.oom) {
           device.oom->process = file.stem().string();
           device.oom->device = device.device, device.oom->several = several;
@@ -106,6 +123,7 @@ HighestPeak highest_peak(const fs::path& report, const std::string& schedule) {
       out.unreadable.emplace_back(error.what());
     }
   }
+  std::vector<Waste> wastes = known_of(by_kind);
   for (Waste& one : wastes)
     if (one.process == out.file.stem() && one.device == out.device.device) one.process.clear();
   out.device.wastes = std::move(wastes);

@@ -1,6 +1,7 @@
 #include "harness/memory/picture.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -168,8 +169,9 @@ class Composer {
       if (static_cast<std::size_t>(phase.device) != summary_.device) continue;
       const auto from = moments_.find(phase.begin), to = moments_.find(phase.end);
       if (from == moments_.end() || to == moments_.end()) continue;
-      // An optimizer that allocates nothing ends a step too, and a cache is emptied between two.
-      if (from->second < to->second || phase.name == "optimizer" || phase.name == "empty_cache")
+      // What allocates nothing is a step or ends one too: an optimizer, a graph that is replayed.
+      constexpr std::array kSteps{"optimizer", "empty_cache", "forward", "backward"};
+      if (from->second < to->second || std::ranges::find(kSteps, phase.name) != kSteps.end())
         out_.phases.push_back({phase.name, phase.step, from->second, to->second});
     }
     std::ranges::stable_sort(out_.phases, {}, &MemoryPicture::Phase::from);

@@ -11,6 +11,7 @@
 
 #include "harness/memory/format/names.h"
 #include "harness/memory/format/repeats.h"
+#include "harness/memory/highest_peak.h"
 #include "harness/memory/record_bytes.h"
 #include "harness/memory/testing/made_record.h"
 #include "harness/record/file.h"
@@ -253,6 +254,61 @@ TEST(ProcessRecord, AKindOfANewerVersionIsRefusedByName) {
   bytes.replace(bytes.find("inputs"), 6, "wishes");
   EXPECT_THAT(refusal(read), testing::AllOf(testing::StartsWith("f: byte "),
                                             testing::HasSubstr("'wishes' is no kind of memory")));
+}
+
+/// A process that allocates, in a step or without a phase.
+void write_process(const fs::path& file, bool has_backward) {
+  MadeRecord record;
+  record.step(1);
+  record.event(AllocatorAction::segment_alloc, 1 << 20, 2 << 20, 5);
+  if (has_backward) record.phase("backward", 10);
+  record.event(AllocatorAction::alloc, 1 << 20, has_backward ? 2048 : 1024, 20);
+  if (has_backward) {
+    record.phase_end("backward", 30);
+    record.phase("optimizer", 40);
+    record.phase_end("optimizer", 50);
+  }
+  record.event(AllocatorAction::alloc, 2 << 20, 512, 60);
+  std::ofstream(file, std::ios::binary) << record.bytes();
+}
+
+// A rank that only loads a checkpoint knows nothing of backwards, and the others do.
+TEST(HighestPeak, AWasteIsUnknownOnlyWhereNoProcessKnowsIt) {
+  const fs::path folder = fs::path(testing::TempDir()) / ("wastes" + std::to_string(getpid()));
+  for (int with = 0; with <= 3; ++with) {
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    for (int rank = 0; rank < 3; ++rank)
+      write_process(folder / fmt::format("rank{}.record", rank), rank < with);
+    const HighestPeak peak = highest_peak(folder, "");
+    EXPECT_TRUE(peak.unreadable.empty());
+    std::vector<Waste> of_backwards = peak.device.wastes;
+    std::erase_if(of_backwards, [](const Waste& one) { return !one.name.starts_with("activ"); });
+    ASSERT_EQ(of_backwards.size(), 1u) << with;
+    EXPECT_EQ(of_backwards[0].bytes.has_value(), with > 0) << with;
+  }
+  fs::remove_all(folder);
+}
+
+// A cache that fills, and forwards that replay graphs.
+TEST(HighestPeak, ForwardsThatAllocateNothingAreStepsWithoutGrowth) {
+  const fs::path folder = fs::path(testing::TempDir()) / ("replays" + std::to_string(getpid()));
+  for (const int replays : {0, 1, 12, 40}) {
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    MadeRecord record;
+    record.step(1);
+    Ns time = 0;
+    record.event(AllocatorAction::segment_alloc, 1 << 20, 12 << 20, ++time);
+    for (int i = 0; i < 12 + replays; ++i) {
+      record.phase("forward", ++time);
+      if (i < 12) record.event(AllocatorAction::alloc, (i + 1) << 20, 1 << 20, ++time);
+      record.phase_end("forward", ++time);
+    }
+    std::ofstream(folder / "rank0.record", std::ios::binary) << record.bytes();
+    EXPECT_EQ(highest_peak(folder, "").growths.size(), replays > 1 ? 0u : 1u) << replays;
+  }
+  fs::remove_all(folder);
 }
 
 }  // namespace
