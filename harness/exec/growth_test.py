@@ -166,6 +166,47 @@ train()
         result.check("Warning" not in result.err, "nothing warns")
 
 
+def test_reused():
+    """Models that only cycles hold, each with the memory of activations before it: a block that lies where an earlier one was is not the one that a step has left behind."""
+    size = random.choice((256, 512))
+    result = python(f"""
+net = torch.nn.Sequential(torch.nn.Linear({size}, {size}), torch.nn.Tanh(), torch.nn.Linear({size}, {size})).cuda()
+optimizer = torch.optim.Adam(net.parameters())
+class Functional:
+    def __init__(self):
+        self.fast = {{name: one.detach().clone().requires_grad_() for name, one in net.named_parameters()}}
+        self.call = self.forward
+    def forward(self, x):
+        return torch.func.functional_call(net, self.fast, (x,))
+for step in range(12):
+    model = Functional()
+    loss = model.call(torch.ones({size}, {size}, device="cuda")).square().mean()
+    for one, gradient in zip(net.parameters(), torch.autograd.grad(loss, list(model.fast.values()))):
+        one.grad = gradient
+    optimizer.step()
+    optimizer.zero_grad()
+""", "--report", FOLDER / "reused").ends(0)
+    result.check("held by a cycle of references (attribute `fast` of Functional), which waits for Python's collector\n" in result.err, "all blocks are in cycles, and no rate")
+
+
+# night: exec_growth_reused looks at blocks by day
+def test_trials():
+    """A model for each trial: the list that keeps them holds those that are done, and no longer the variable of the last one."""
+    result = python(f"""
+models = []
+for trial in range(9):
+    model = torch.nn.Linear(512, 512, bias=False).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range({random.randint(2, 4)}):
+        model(torch.ones(8, 512, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    models.append(model)
+    del model, optimizer
+""", "--report", FOLDER / "trials").ends(0)
+    result.check("held by `models` in <module> (<string>:2)" in result.err and "`model` in" not in result.err, "what holds them at the end")
+
+
 # night: two ranks of DDP; exec_growth_arrays has what holds memory by day
 def test_works():
     """A hook of DDP starts works without a wait. PyTorch's watchdog lets go of what they hold, and does not look in the few milliseconds of this program."""
@@ -191,7 +232,7 @@ dist.destroy_process_group()
 # night: exec_holds_test has what holds most by day
 def test_evaluation():
     """Forwards after a training of a few steps: what keeps their outputs is named, in any way; a cache of the last ones, made later, is not."""
-    kept, last = random.choice(("parts", "box.tensors")), random.randint(2, 4)
+    kept, last, steps = random.choice(("parts", "box.tensors")), random.randint(2, 4), random.choice((3, 8))
     result = python(f"""
 from collections import deque
 from torch import nn
@@ -199,7 +240,7 @@ net = nn.Linear(256, 1024).cuda()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 class Box:
     pass
-for step in range(3):
+for step in range({steps}):
     net(torch.ones(64, 256, device="cuda")).sum().backward()
     optimizer.step()
     optimizer.zero_grad()

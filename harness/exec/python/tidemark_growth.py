@@ -15,6 +15,7 @@ MOST = 64  # a search begins at so many objects
 EVALUATIONS = 16  # searches in forwards without backwards
 SMALL = 64  # the part of what is allocated that is not looked at before an optimizer's step
 LARGEST = 1 << 18  # nodes of graphs
+ADDRESS = (1 << 64) - 1  # of a block's number: Growth.block_at
 
 
 class Searching(Exception):
@@ -26,7 +27,7 @@ class Begins:
 
     def __init__(self):
         self.count, self.wanted, self.allocated = -1, FIRST, 0
-        self.before, self.made, self.last = {}, {}, {}  # blocks: bytes by address
+        self.before, self.made, self.last = {}, {}, {}  # bytes by block_at
         tidemark_collector.own.untrack(self)
 
 
@@ -41,6 +42,7 @@ class Growth:
         tensor = torch._C.TensorBase  # a class of the program's may have other attributes of these names
         self.storage, self.grad_fn = torch.Tensor.untyped_storage, tensor.grad_fn.__get__
         self.kinds = {}  # of what begins a step
+        self.held = {}  # blocks of which a search has said what holds them: what does may have changed when the next one comes
         self.saved = {}  # names of what nodes of a type save
         self.guard()
 
@@ -93,17 +95,20 @@ class Growth:
         searched = False
         begins.count += 1
         if begins.count == begins.wanted - 2:
-            begins.made = {address: size for address, size in self.blocks().items() if address not in begins.before}
+            begins.made = {block: size for block, size in self.born_blocks().items() if block not in begins.before}
         elif begins.count == begins.wanted - 1:
-            begins.last = self.blocks()
+            begins.last = self.born_blocks()
         elif begins.count in (SETTLED, begins.wanted):
-            allocated, alive = self.layer.tidemark_record_allocated(), self.blocks()
+            allocated, alive = self.layer.tidemark_record_allocated(), self.born_blocks()
             if begins.count == begins.wanted:
                 begins.wanted *= 2
                 searched = allocated > begins.allocated
                 if searched:
-                    left = {address: size for address, size in begins.made.items() if address in begins.last and address in alive}
-                    self.name(left or {address: size for address, size in alive.items() if begins.before.get(address) != size})  # else blocks give way to larger ones
+                    left = {block & ADDRESS: size for block, size in begins.made.items() if block in begins.last and block in alive}
+                    sizes = set(begins.before.values())  # else blocks give way to larger ones
+                    left = left or {block & ADDRESS: size for block, size in alive.items() if block not in begins.before and size not in sizes}
+                    self.held = {block: size for block, size in self.held.items() if block in alive}
+                    self.name(left | {block & ADDRESS: size for block, size in self.held.items()})
             begins.allocated, begins.before = allocated, alive
         return searched
 
@@ -141,6 +146,13 @@ class Growth:
                 for address in self.saved_by(begin, nodes, met):
                     self.layer.tidemark_record_in_graph(address)
 
+    def born_blocks(self):
+        """An address may be that of another block since. The collector looks at no dictionary that has numbers alone."""
+        return {self.block_at(address): size for address, size in self.blocks().items()}
+
+    def block_at(self, address):
+        return self.layer.tidemark_record_born(address) << 64 | address
+
     def blocks(self):
         sizes = {}
         for segment in self.torch.cuda.memory_snapshot():
@@ -159,6 +171,7 @@ class Growth:
 
     def label(self, left, word):
         holds, objects = self.holding(left)
+        held = set().union(*holds)
         search = Holders(self.torch, self.others, self.paths)
         search.own.add(id(objects))
         order = sorted(range(len(objects)), key=lambda at: -sum(left[address] for address in holds[at]))
@@ -171,10 +184,20 @@ class Growth:
         found = search.holders(starts, [sum(bits[address] for address in holds[at]) for at in order], [left[address] for address in addresses])
         for number, (kind, name) in found.items():
             self.layer.tidemark_record_label(addresses[number], (word if kind == "holder" else kind).encode(), name.encode())
+        if word == "holder":
+            self.hold({addresses[number] for number in found}, set(addresses) | left.keys() - held, left)
         # Before a step a block may belong to PyTorch's own buckets as well, which no reference of Python's tells.
         for address in left.keys() - {addresses[number] for number in found} if word == "holder" else ():
             if self.waits_for_watchdog(address, left[address]):
                 self.layer.tidemark_record_label(address, b"work of a process group", b"")
+
+    def hold(self, found, searched, sizes):
+        """Blocks whose holder is known from now on. What an earlier search has said of the others that this one has looked at is no longer so."""
+        for block in list(self.held):
+            if block & ADDRESS in searched and block & ADDRESS not in found:
+                self.layer.tidemark_record_label(block & ADDRESS, b"holder", b"")
+                del self.held[block]
+        self.held.update((self.block_at(address), sizes[address]) for address in found)
 
     def holding(self, left):
         """Tensors, and the addresses of the blocks that each of them holds: its own, and those of its graph."""

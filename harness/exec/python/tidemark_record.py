@@ -90,10 +90,10 @@ class Record:
         self.torch, self.libraries = torch, ctypes.CDLL(None)
         self.layer = ctypes.PyDLL(None, handle=layer._handle)  # its calls are short: Python's lock is kept
         for name, types in (("label", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)),
-                            ("in_graph", (ctypes.c_void_p,)), ("is_labelled", (ctypes.c_void_p,)),
+                            ("in_graph", (ctypes.c_void_p,)), ("is_labelled", (ctypes.c_void_p,)), ("born", (ctypes.c_void_p,)),
                             ("setting", (ctypes.c_char_p, ctypes.c_char_p)), ("freed", (ctypes.c_char_p,)), ("begin", (ctypes.c_char_p, ctypes.c_int))):
             getattr(self.layer, "tidemark_record_" + name).argtypes = types
-        self.layer.tidemark_record_allocated.restype = ctypes.c_int64
+        self.layer.tidemark_record_allocated.restype = self.layer.tidemark_record_born.restype = ctypes.c_int64
         self.layer.tidemark_record_error.restype = ctypes.c_char_p
         self.layer.tidemark_record_builtin.restype = ctypes.py_object
         self.history = settings()["history"]

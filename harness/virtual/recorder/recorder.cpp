@@ -223,6 +223,13 @@ EXPORTED int tidemark_record_is_labelled(const void* address) {
   return state->label_at(reinterpret_cast<std::uintptr_t>(address)) != nullptr ? 1 : 0;
 }
 
+EXPORTED int64_t tidemark_record_born(const void* address) {
+  State* state = recording();
+  if (state == nullptr) return 0;
+  const std::lock_guard lock(state->mutex);
+  return state->born(reinterpret_cast<std::uintptr_t>(address));
+}
+
 EXPORTED int64_t tidemark_record_phase(const char* name) {
   State* state = recording();
   if (state == nullptr) {

@@ -60,6 +60,9 @@ void tidemark_record_label(const void* address, const char* kind, const char* na
 void tidemark_record_freed(const char* kind);
 /// 1 if a tensor at `address` has such a label.
 int tidemark_record_is_labelled(const void* address);
+/// Which allocation of this process has made the block at `address`: another block in its place has
+/// another number. 0: no block begins there.
+int64_t tidemark_record_born(const void* address);
 /// A graph of autograd's that the program holds has saved the block at `address`.
 void tidemark_record_in_graph(const void* address);
 /// The program has ended, and Python's collector is to run: of what is freed from here on the

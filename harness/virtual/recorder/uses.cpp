@@ -11,7 +11,8 @@ void Uses::before(const AllocatorEntry& entry) {
   if (entry.action_ == AllocatorEntry::ALLOC) {
     active_[device] += bytes;
     if (active_[device] > highest_[device]) highest_[device] = active_[device], bound();
-    blocks_[at] = {at + std::max<std::uint64_t>(entry.size_, 1), boundaries_, false};
+    blocks_[at] = {at + std::max<std::uint64_t>(entry.size_, 1), boundaries_, ++allocations_,
+                   false};
   } else if (entry.action_ == AllocatorEntry::FREE_REQUESTED) {
     blocks_.erase(at);
   } else if (entry.action_ == AllocatorEntry::FREE_COMPLETED) {

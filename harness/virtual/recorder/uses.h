@@ -32,10 +32,17 @@ class Uses {
     }
   }
 
+  /// Which allocation of the process has made the block that begins there; 0: none is there.
+  std::int64_t born(std::uint64_t address) const {
+    const auto block = blocks_.find(address);
+    return block == blocks_.end() ? 0 : block->second.born;
+  }
+
  private:
   struct Block {
     std::uint64_t end = 0;   // an address
     std::uint64_t read = 0;  // boundaries before its last read that was told, or its allocation
+    std::int64_t born = 0;   // allocations until then, with its own
     bool of_forward = false;
   };
   template <class First>
@@ -46,6 +53,7 @@ class Uses {
   }
 
   std::uint64_t boundaries_ = 0;
+  std::int64_t allocations_ = 0;
   std::map<std::uint64_t, Block> blocks_;  // by address; what the program has not freed
   std::array<std::int64_t, kDevices> active_{}, highest_{};
 };
