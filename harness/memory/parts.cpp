@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "harness/memory/format/format.h"
 #include "harness/memory/site.h"
 #include "harness/memory/walk.h"
 
@@ -25,6 +26,10 @@ MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
   const auto kind = kind_of_library(snapshot, frames);
   // One number, as a flag of DeepSpeed's, is no buffer.
   if (kind && (kind != MemoryKind::sharding_buffers || event.size > kNumber)) return *kind;
+  // In a module it is an activation of that, as other inputs that are gathered.
+  const bool outside =
+      event.module == 0 || snapshot.modules[event.module] == recorder::kOutsideModules;
+  if (outside && gathers_whole(snapshot, frames)) return MemoryKind::sharding_buffers;
   return event.module != 0 ? MemoryKind::activations : MemoryKind::other;
 }
 

@@ -58,7 +58,8 @@ bool pytorchs_own(const Snapshot& snapshot, const StackFrame& frame) {
     return in("/torch/") || in("c10/") || in("aten/") || in("torch/csrc/") || file.empty() ||
            file == "??" || file.ends_with(".c") || of("at::") || of("c10::") || of("torch::");
   return !file_of_torch(snapshot, frame).empty() || in("/python/tidemark_") || of_inductor(file) ||
-         file.starts_with("<frozen") || of_standard_library(file);
+         file.starts_with("<frozen") || file.starts_with("<eval_with_key>") ||  // torch.fx's
+         of_standard_library(file);
 }
 
 /// "MmBackward0" of "torch::autograd::generated::MmBackward0::apply(...)"; empty for another frame
@@ -158,6 +159,15 @@ std::optional<MemoryKind> kind_of_library(const Snapshot& snapshot,
     if (torch.empty() || in("nn/modules/")) break;  // a module, or the program itself
   }
   return {};
+}
+
+bool gathers_whole(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames) {
+  return std::ranges::any_of(frames, [&](std::uint32_t at) {
+    const StackFrame& frame = snapshot.frames[at];
+    if (frame.function != "full_tensor") return false;
+    const std::string torch = file_of_torch(snapshot, frame);
+    return torch.starts_with("distributed/tensor/") || torch.starts_with("distributed/_tensor/");
+  });
 }
 
 const StackFrame* users_frame(const Snapshot& snapshot, std::uint32_t stack) {

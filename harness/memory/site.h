@@ -34,6 +34,9 @@ bool is_ours(const Snapshot& snapshot);
 std::optional<MemoryKind> kind_of_library(const Snapshot& snapshot,
                                           const std::vector<std::uint32_t>& frames);
 
+/// True for what gathers a DTensor whole (full_tensor): its result, and what it is made of.
+bool gathers_whole(const Snapshot& snapshot, const std::vector<std::uint32_t>& frames);
+
 /// "step train.py:12" of the innermost Python frame that is the user's. In a backward that
 /// tidemark exec has recorded, with autograd's node: "forward model.py:9 (MmBackward0)". Without
 /// one the node of autograd ("MmBackward0"), then the innermost frame of any language that is not

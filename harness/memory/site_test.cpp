@@ -128,6 +128,10 @@ TEST(Site, OfWhatTorchCompileWroteIsItsCaller) {
   const StackFrame elsewhere{
       "call", "/cache/mf/cmfbre3vzzr2wrgn2ijxubmnkpb7bu2ckdicb7mgq3p6g3re4zb5.py", 932};
   EXPECT_EQ("step train.py:3", site({elsewhere, runtime, {"step", "/x/train.py", 3}}));
+  for (const char* file :
+       {"<eval_with_key>.3", "<eval_with_key>.19 from /venv/torch/fx/proxy_tensor.py:1580 in wrap"})
+    EXPECT_EQ("step train.py:3",
+              site({{"forward", file, 13}, runtime, {"step", "/x/train.py", 3}}));
   EXPECT_EQ("backward runtime_wrappers.py:2000",
             site({written, runtime, {"torch::autograd::PyNode::apply()", "??"}}));
 }

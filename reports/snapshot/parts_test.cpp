@@ -55,6 +55,30 @@ Snapshot labelled() {
   return s;
 }
 
+// Weights and gradients that a program gathers, in no graph or in one; a module's own gather is its
+// activation, and a function of the program's with that name is none of PyTorch's.
+TEST(Parts, AGatheredDTensorIsAShardingBufferOutsideModules) {
+  for (const char* folder : {"distributed/tensor/", "distributed/_tensor/", "elsewhere/"})
+    for (const char* function : {"full_tensor", "redistribute"})
+      for (const char* module : {"", "outside modules", "layers.0"}) {
+        Snapshot s;
+        s.frames = {{"all_gather_tensor", "/site/torch/distributed/_functional_collectives.py", 4},
+                    {function, std::string("/site/torch/") + folder + "api.py", 5},
+                    {"sync", "/y/train.py", 6}};
+        s.stacks = {{}, {0, 1, 2}};
+        s.modules = {"", "layers.1", module};
+        const std::uint32_t at = *module == 0 ? 0 : 2;
+        s.traces = {{event(AllocatorAction::alloc, 0, 100, 1, at)}};
+        const bool gathers = std::string(folder) != "elsewhere/" &&
+                             std::string(function) == "full_tensor" &&
+                             std::string(module) != "layers.0";
+        EXPECT_EQ(part_of(s, s.traces[0][0], {}).kind, gathers        ? MemoryKind::sharding_buffers
+                                                       : *module == 0 ? MemoryKind::other
+                                                                      : MemoryKind::activations)
+            << folder << function << module;
+      }
+}
+
 TEST(Parts, OfThePeakByKindAndModule) {
   const Snapshot s = labelled();
   const DeviceSummary d = analyse(s).at(0);
