@@ -173,12 +173,12 @@ Finding finding_of(const TrialRecord& trial, const HighestPeak& peak, const RunR
     for (const DeviceRecord& device : process.devices) {
       if (device.ooms == 0) continue;
       const OutOfMemory* oom = oom_of(process, device, peak);
-      return {
-          FindingKind::out_of_memory,
-          fmt::format("{}: {}{}{}: {}", script,
-                      program.exit_code != 0 ? "out of memory" : "was out of memory and went on",
-                      oom == nullptr ? "" : moment_of(*oom, peak),
-                      on_place(program, process, device), lack(program, device, oom, run))};
+      return {FindingKind::out_of_memory,
+              fmt::format(
+                  "{}: {}{}{}{}: {}", script,
+                  program.exit_code != 0 ? "out of memory" : "was out of memory",
+                  oom == nullptr ? "" : moment_of(*oom, peak), on_place(program, process, device),
+                  program.exit_code != 0 ? "" : " and went on", lack(program, device, oom, run))};
     }
   if (program.exit_code != 0)
     return {FindingKind::ended,
