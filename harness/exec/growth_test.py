@@ -204,7 +204,7 @@ for trial in range(9):
     models.append(model)
     del model, optimizer
 """, "--report", FOLDER / "trials").ends(0)
-    result.check("held by `models` in <module> (<string>:2)" in result.err and "`model` in" not in result.err, "what holds them at the end")
+    result.check("held by `models` in <module> (<string>:3)" in result.err and "`model` in" not in result.err, "what holds them at the end")
 
 
 # night: two ranks of DDP; exec_growth_arrays has what holds memory by day
