@@ -1,35 +1,22 @@
 // Single blocks on the page of a program against the record: their stacks, where they are allocated and freed.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { accessibility, open, settled } from './browser.mjs';
 import { text, whole } from './looking.mjs';
-
-/** The blocks of a record, from its events alone: [{size, from, until, frames}] with the events of their lives, and those that are alive at the peak. */
-export function blocksOf(file) {
-  const { device_traces: [trace] } = JSON.parse(readFileSync(`${dirname(file)}/rank0.json`, 'utf8'));
-  const [all, live] = [[], new Map()];
-  let [active, highest, peak] = [0, 0, 0];
-  trace.forEach(({ action, addr, size, frames }, i) => {
-    if (action === 'alloc') {
-      live.set(addr, { size, address: addr, from: i + 1, until: null, frames: frames.map(({ name, filename, line }) => ({ name, filename, line })) });
-      all.push(live.get(addr));
-      active += size;
-    }
-    if (action === 'free_completed') {
-      live.get(addr).until = i + 1;
-      live.delete(addr);
-      active -= size;
-    }
-    if (active > highest) [highest, peak] = [active, i + 1];
-  });
-  return { all, peak, trace, alive: (at) => all.filter(({ from, until }) => from <= at && (until === null || at < until)) };
-}
+import { blocksOf, restsOf, segmentsOf } from './recorded.mjs';
 
 /** "event 1,234, in ..." */
 const eventIn = (words) => Number(/^event ([\d,]*\d)/.exec(words)[1].replaceAll(',', ''));
 
-/** What the card in a part of the page says: [{size, from, until, address, frames}] of each block, with the frames of its stack. */
+/** The events in "event 9, in ..., held for another stream until event 12, in ...": {freed, until}; null: not in the recording. */
+function endOf(words) {
+  if (words === 'not freed in the recording') return { freed: null, until: null };
+  const [first, held] = words.split(', held for another stream until ');
+  return { freed: eventIn(first), until: held === undefined ? eventIn(first) : held === 'the end' ? null : eventIn(held) };
+}
+
+/** What the card in a part of the page says: [{size, from, freed, until, address, frames}] of each block, with the frames of its stack. */
 export async function cardOf(page, part = '#alive') {
   for (let more = 1; more > 0;) {
     const button = page.locator(`${part} .held`).getByRole('button', { name: /^Show all/ }).first();
@@ -43,30 +30,94 @@ export async function cardOf(page, part = '#alive') {
     })),
   );
   return stacks.flatMap(({ rows, frames }) =>
-    rows.map(({ size, born, freed, address }) => ({ size, from: eventIn(born), until: freed.startsWith('not freed') ? null : eventIn(freed), address, frames: frames.map(String) })),
+    rows.map(({ size, born, freed, address }) => ({ size, from: eventIn(born), ...endOf(freed), address, frames: frames.map(String) })),
   );
 }
 
-const asCard = ({ size, from, until, address, frames }) => ({ size, from, until, address, frames: frames.map(({ name, filename, line }) => String([name, line > 0 ? `${filename}:${line}` : filename])) });
+const asCard = ({ size, from, freed, until, address, frames }) => ({ size, from, freed, until, address, frames: frames.map(({ name, filename, line }) => String([name, line > 0 ? `${filename}:${line}` : filename])) });
+/** The line of a block as a report names it: "forward train.py:10 (MmBackward0)". */
+function lineOf({ frames: [first, second] }) {
+  const [node, { name, filename, line }] = first.filename === 'autograd' ? [` (${first.name})`, second] : ['', first];
+  return `${name} ${basename(filename)}:${line}${node}`;
+}
+
+/** The strips of the map as they are drawn, by address: [{pixels, bars: [{from, to, kind}]}], from and to in per cent of the segment. */
+const stripsOf = (page) =>
+  page.locator('#segments').evaluate((map) => {
+    const names = new Map([...map.querySelectorAll('.legend li')].map((entry) => [entry.className, entry.innerText.trim()]));
+    const strip = (element) => {
+      const box = element.getBoundingClientRect();
+      const bars = [...element.querySelectorAll('i')].map((bar) => {
+        const [from, share] = [bar.style.left, bar.style.width].map((text) => Number(/([\d.]+)%/.exec(text)[1]));
+        return { from, to: from + share, kind: names.get(bar.className), off: bar.getBoundingClientRect().left - box.left - element.clientLeft - (from * element.clientWidth) / 100 };
+      });
+      return { address: Number(/at (0x[0-9a-f]+),/.exec(element.title)[1]), pixels: element.clientWidth, bars };
+    };
+    return [...map.querySelectorAll('.strip')].map(strip).sort((a, b) => a.address - b.address);
+  });
+
+/** Holds the bars of a strip against the blocks of its segment: {from, to} in bytes of it, and the kinds that each may have. */
+function holdBars({ pixels, bars }, blocks, size) {
+  const at = (share) => (share * size) / 100;
+  const near = (share, bytes) => Math.abs(at(share) - bytes) <= size * 1.1e-5; // both shares of a bar have three digits behind the point
+  const seen = (2 * size) / pixels; // what is smaller may be left out, or be one with its neighbour
+  for (const { from, to, kind, off } of bars) {
+    const first = blocks.find((block) => near(from, block.from));
+    assert.ok(first, `a bar at ${from} %, where no block begins`);
+    assert.ok(first.kinds.has(kind), `${kind} at ${from} %, of ${[...first.kinds].join(', ')}`);
+    assert.ok(blocks.some((block) => near(to, block.to)), `a bar to ${to} %, where no block ends`);
+    assert.ok(Math.abs(off) <= 1, `a bar is ${off} pixels beside its place`);
+  }
+  blocks.forEach((block, i) => {
+    const over = (low, high) => bars.filter(({ from, to }) => at(from) < high - size * 1.1e-5 && low + size * 1.1e-5 < at(to));
+    if (block.to - block.from > seen) assert.ok(over(block.from, block.to).some(({ to, kind }) => at(to) >= block.to - size * 1.1e-5 && block.kinds.has(kind)), `no bar over ${block.from} to ${block.to}`);
+    const next = blocks[i + 1]?.from ?? size;
+    if (next - block.to > seen) assert.deepEqual(over(block.to, next), [], `free from ${block.to} to ${next}`);
+  });
+}
+
 const sorted = (blocks) => blocks.sort((a, b) => a.from - b.from);
 
 export const tests = ({ browser, axe, file, out }) => ({
   async 'every row of what is alive leads to the stacks and lives of its blocks, as recorded'() {
-    const page = await open(browser, file('program'));
-    const { alive, peak } = blocksOf(file('program'));
-    const seen = [];
-    const rows = page.locator('.alive tbody tr');
-    for (let i = 0; i < (await rows.count()); i += 1) {
-      await rows.nth(i).getByRole('button').first().click();
-      seen.push(...(await cardOf(page)));
+    let page;
+    for (const name of ['program_pools', 'program']) {
+      page = await open(browser, file(name));
+      const { alive, peak } = blocksOf(file(name));
+      const seen = [];
+      const rows = page.locator('.alive tbody tr');
+      for (let i = 0; i < (await rows.count()); i += 1) {
+        await rows.nth(i).getByRole('button').first().click();
+        seen.push(...(await cardOf(page)));
+      }
+      assert.deepEqual(sorted(seen), sorted(alive(peak).map(asCard)), name);
+      const held = seen.filter(({ freed, until }) => freed !== until).length;
+      assert.equal(held > 0, name === 'program_pools', `${held} blocks of ${name} are held for another stream`);
     }
-    assert.deepEqual(sorted(seen), sorted(alive(peak).map(asCard)));
     assert.match(await text(page, '.held'), /event [\d,]+, in (forward|backward|optimizer) of step \d/);
     await whole(page, 'program with a card');
     assert.deepEqual(await accessibility(page, axe), []);
     await page.screenshot({ path: `${out}/program_block.png`, fullPage: true });
     await page.locator('.held').getByRole('button', { name: 'Close' }).click();
     assert.equal(await page.locator('.held').count(), 0);
+  },
+
+  async 'each strip of the map has its blocks where the record has them, in the colour of their kind'() {
+    for (const name of ['program', 'program_pools']) {
+      const page = await open(browser, file(name));
+      const record = blocksOf(file(name));
+      const { parts } = JSON.parse(readFileSync(`${dirname(file(name))}/report.json`, 'utf8')).trials[0].alive;
+      const kindsOf = (block) => new Set(block.freed !== null && block.freed <= record.peak ? ['freed, held for another stream'] : parts.filter(({ line }) => line === lineOf(block)).map(({ kind }) => kind));
+      const segments = segmentsOf(record, record.peak);
+      const strips = await stripsOf(page);
+      assert.deepEqual(strips.map(({ address }) => address), segments.map(({ from }) => from), name);
+      segments.forEach((segment, i) => {
+        const rests = restsOf(segment);
+        const blocks = segment.blocks.map((block, k) => ({ from: block.address - segment.from, to: block.address - segment.from + block.size + rests[k], kinds: kindsOf(block) }));
+        holdBars(strips[i], blocks, segment.to - segment.from);
+      });
+      assert.ok(new Set(strips.flatMap(({ bars }) => bars.map(({ kind }) => kind))).size > 3, `${name}: several kinds`);
+    }
   },
 
   async 'a cell of the icicle leads to its blocks, and their events to that moment'() {

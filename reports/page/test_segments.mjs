@@ -2,37 +2,10 @@
 import assert from 'node:assert/strict';
 import { accessibility, open, settled } from './browser.mjs';
 import { text, whole } from './looking.mjs';
-import { blocksOf, cardOf } from './test_blocks.mjs';
-
-/** What a record says of a moment: its segments by address, those that are mapped end to end as one, and the blocks in them. */
-function segmentsOf({ trace, alive }, at) {
-  const ranges = new Map();
-  for (const { action, addr, size } of trace.slice(0, at)) {
-    if (action === 'segment_alloc' || action === 'segment_map') ranges.set(addr, { from: addr, to: addr + size, mapped: action === 'segment_map' });
-    if (action === 'segment_free' || action === 'segment_unmap') ranges.delete(addr);
-  }
-  const segments = [];
-  for (const range of [...ranges.values()].sort((a, b) => a.from - b.from)) {
-    if (range.mapped && segments.at(-1)?.to === range.from) segments.at(-1).to = range.to;
-    else segments.push({ ...range });
-  }
-  for (const segment of segments) segment.blocks = alive(at).filter(({ address }) => segment.from <= address && address < segment.to).sort((a, b) => a.address - b.address);
-  return segments;
-}
-
-/** What the allocator rounds a block up by: to 512 bytes, and in a segment for blocks above 1 MiB by a gap of at most as much, which it does not split off. */
-function restsOf({ from, to, mapped, blocks }) {
-  const MIB = 1 << 20;
-  const large = !mapped && blocks.every(({ size }) => size > MIB);
-  return blocks.map(({ address, size }, i) => {
-    const gap = (blocks[i + 1]?.address ?? to) - address - rounded(size);
-    assert.ok(address >= from && gap >= 0, 'blocks lie in their segment, one behind the other');
-    return rounded(size) - size + (large && gap <= MIB ? gap : 0);
-  });
-}
+import { blocksOf, restsOf, segmentsOf } from './recorded.mjs';
+import { cardOf } from './test_blocks.mjs';
 
 const sum = (all, of) => all.reduce((bytes, one) => bytes + of(one), 0);
-const rounded = (size) => Math.ceil(size / 512) * 512;
 const figures = (page) => page.locator('#segments .lede data').evaluateAll((all) => all.map((data) => Number(data.value)));
 const eventOf = async (page) => Number(/event ([\d,]*\d)/.exec(await text(page, '#segments .lede'))[1].replaceAll(',', ''));
 

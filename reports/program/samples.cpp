@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <random>
 
@@ -22,11 +23,13 @@ struct OutOfRoom {};
 
 /// Allocations one behind the other, in segments of 20 MiB, and of 2 MiB for those of at most
 /// 1 MiB: no address comes twice. A segment in which nothing is left is given back, unless it is
-/// the last one of its size.
+/// the last one of its size. `held`: every third block that is freed is held for another stream
+/// until so many further allocations; 0: none.
 class Allocator {
  public:
-  explicit Allocator(std::string prefix, bool mapped = false, std::int64_t fails = 0)
-      : prefix_(std::move(prefix)), mapped_(mapped), fails_(fails) {
+  explicit Allocator(std::string prefix, bool mapped = false, std::int64_t fails = 0,
+                     std::int64_t held = 0)
+      : prefix_(std::move(prefix)), mapped_(mapped), fails_(fails), held_(held) {
     out_.traces.emplace_back();
     out_.labelled = true;
   }
@@ -56,21 +59,19 @@ class Allocator {
     ++now_.allocations;
     const std::uint32_t by = made.stack;
     std::prev(segments_.upper_bound(address))->second.blocks[address] = {bytes, by};
+    while (!waiting_.empty() && waiting_.front().second <= now_.allocations) {
+      const std::int64_t due = waiting_.front().first;
+      waiting_.pop_front();
+      complete(due);
+    }
     return address;
   }
   void give(std::int64_t address) {
-    const auto segment = std::prev(segments_.upper_bound(address));
-    auto& [size, blocks] = segment->second;
-    const std::int64_t bytes = blocks.at(address).first;
-    event(AllocatorAction::free_requested, address, bytes);
-    event(AllocatorAction::free_completed, address, bytes);
-    ++now_.frees;
-    blocks.erase(address);
-    const auto is_last = [&](const Pool& pool) { return pool.end == segment->first + size; };
-    if (!blocks.empty() || std::ranges::any_of(pools_, is_last)) return;
-    event(mapped_ ? AllocatorAction::segment_unmap : AllocatorAction::segment_free, segment->first,
-          size);
-    segments_.erase(segment);
+    event(AllocatorAction::free_requested, address, bytes_of(address));
+    if (held_ > 0 && ++given_ % 3 == 0)
+      waiting_.emplace_back(address, now_.allocations + held_);
+    else
+      complete(address);
   }
   void label(std::int64_t address, MemoryKind kind, const std::string& name) {
     out_.labels.push_back({0, now_.allocations, address, kind, prefix_ + name});
@@ -92,9 +93,10 @@ class Allocator {
       };
       for (const auto& [address, block] : segment.blocks) {
         const auto& [bytes, stack] = block;
+        const bool waits = std::ranges::find(waiting_, address, &Waiting::first) != waiting_.end();
         free_until(address);
-        one.blocks.push_back(
-            {address, (bytes + 511) / 512 * 512, bytes, BlockState::allocated, stack});
+        one.blocks.push_back({address, (bytes + 511) / 512 * 512, bytes,
+                              waits ? BlockState::pending_free : BlockState::allocated, stack});
         at = address + one.blocks.back().size;
       }
       free_until(begin + segment.size);
@@ -112,6 +114,23 @@ class Allocator {
     std::map<std::int64_t, std::pair<std::int64_t, std::uint32_t>>
         blocks;  // by address: bytes as requested, stack
   };
+  using Waiting = std::pair<std::int64_t, std::int64_t>;  // address, allocations until it is given
+
+  std::int64_t bytes_of(std::int64_t address) const {
+    return std::prev(segments_.upper_bound(address))->second.blocks.at(address).first;
+  }
+  void complete(std::int64_t address) {
+    event(AllocatorAction::free_completed, address, bytes_of(address));
+    ++now_.frees;
+    const auto segment = std::prev(segments_.upper_bound(address));
+    auto& [size, blocks] = segment->second;
+    blocks.erase(address);
+    const auto is_last = [&](const Pool& pool) { return pool.end == segment->first + size; };
+    if (!blocks.empty() || std::ranges::any_of(pools_, is_last)) return;
+    event(mapped_ ? AllocatorAction::segment_unmap : AllocatorAction::segment_free, segment->first,
+          size);
+    segments_.erase(segment);
+  }
   AllocatorEvent& event(AllocatorAction action, std::int64_t address, std::int64_t bytes) {
     AllocatorEvent one;
     one.action = action, one.address = address, one.size = bytes;
@@ -146,7 +165,8 @@ class Allocator {
   Snapshot out_;
   std::string prefix_;
   bool mapped_;
-  std::int64_t fails_ = 0;
+  std::int64_t fails_ = 0, held_ = 0, given_ = 0;
+  std::deque<Waiting> waiting_;
   std::array<Pool, 2> pools_{{{std::int64_t{1} << 40, std::int64_t{1} << 40, 2 << 20},
                               {std::int64_t{1} << 42, std::int64_t{1} << 42, 20 << 20}}};
   ProgramPhase::Moment now_, begin_;
@@ -157,8 +177,8 @@ class Allocator {
 }  // namespace
 
 Snapshot training(int layers, int steps, int each, const std::string& prefix, bool mapped,
-                  std::int64_t fails) {
-  Allocator a(prefix, mapped, fails);
+                  std::int64_t fails, std::int64_t held) {
+  Allocator a(prefix, mapped, fails, held);
   std::string phase;
   const auto begin = [&](const char* next) { a.begin(), phase = next; };
   int now = 0;  // the step
@@ -298,7 +318,7 @@ void write_programs(const std::filesystem::path& folder, bool large) {
   Allocator one("");
   one.take(1000, "", 1);
   write_program(folder / "program_of_one_event", {one.end()});
-  const Snapshot pooled = training(4, 3, 6, "", true);
+  const Snapshot pooled = training(4, 3, 6, "", true, 0, 5);
   write_program(folder / "program_pools", {pooled});
   write_files(folder / "program_pools", {{"rank0.json", snapshot_json(pooled)}});
   Snapshot deep = training(3, 2, 4);

@@ -12,9 +12,10 @@ namespace tidemark {
 /// A model of `layers` layers that trains for `steps` steps, each with `each` activations a layer:
 /// forward, backward and optimizer have their phases. `prefix` stands before every name.
 /// `mapped`: in expandable segments, and in a private pool. `fails`: the number of the allocation
-/// that fails and ends the program, from 1; 0: none.
+/// that fails and ends the program, from 1; 0: none. `held`: every third block that is freed is
+/// held for another stream until so many further allocations; 0: none.
 Snapshot training(int layers, int steps, int each, const std::string& prefix = "",
-                  bool mapped = false, std::int64_t fails = 0);
+                  bool mapped = false, std::int64_t fails = 0, std::int64_t held = 0);
 
 /// The same as PyTorch writes it where its ring of events has lost the first `lost`, without what
 /// tidemark adds.
