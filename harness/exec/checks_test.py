@@ -107,12 +107,15 @@ def test_no_growth():
 
 
 def test_annotations():
-    """In a job of CI each failure is a line at the line of the program, and nowhere else."""
+    """In a job of CI each failure is a line at the line of the program, on whatever many ranks, and nowhere else."""
     leak = ["--", sys.executable, HERE / "leak.py", "total"]
-    for number, variable in enumerate(("GITHUB_ACTIONS", "GITLAB_CI")):
-        result = Said("--report", FOLDER / f"ci{number}", "--no-growth", "--max-peak", "1MiB", *leak, folder=HERE, **{variable: "true"}).ends(5)
+    for number, variable in enumerate(("GITHUB_ACTIONS", "GITLAB_CI"), 1):
+        result = Said("--report", FOLDER / f"ci{number}", "--ranks", number, "--no-growth", "--max-peak", "1MiB", *leak, folder=HERE, **{variable: "true"}).ends(5)
         lines = [line for line in result.err.splitlines() if line.startswith("::error ")]
         result.check(len(lines) == 2 and all(re.match(r"::error file=leak\.py,line=\d+,title=--(no-growth|max-peak)::--", line) for line in lines), f"{lines}")
+        worst = f"rank {number - 1} reserves "
+        for line in (next(line for line in lines if "--max-peak" in line), next(line for line in result.err.splitlines() if line.startswith("FAIL --max-peak"))):
+            result.check(worst in line and line.endswith(" more than 1 MiB" + (" (the worst of 2)" if number == 2 else "")), f"{line}: the worst rank of {number}")
     Said("--report", FOLDER / "none", "--max-peak", "1MiB", *leak, GITHUB_ACTIONS="", GITLAB_CI="").check(
         "::error" not in (FOLDER / "none" / "summary.md").read_text(), "none elsewhere")
 

@@ -102,9 +102,8 @@ int Findings::finish(const Report& base, Ns duration) {
     const std::string where = trials.size() > 1 ? one.schedule + ": " : "";
     for (const std::string& line : passed_checks(one.verdicts, has_outside(*one.program)))
       say(paint_.green(where + line) + "\n");
-    for (const Verdict& verdict : one.verdicts)
-      if (verdict.status == Status::fail)
-        say(paint_.red("FAIL") + " " + where + verdict.why + "\n");
+    for (const FailedCheck& check : failed_checks(one.verdicts))
+      say(paint_.red("FAIL") + " " + where + check.line + "\n");
     if (code == 0) code = one.program->exit_code;
   }
   say(more.causes);  // of a peak that is lower too: what was saved
@@ -131,11 +130,10 @@ void Findings::annotate() const {
       say(annotation_line(
           annotation_at(peak != nullptr && !peak->ooms.empty() ? peak->ooms.front().site : "",
                         "tidemark exec", program.finding->text)));
-    for (const Verdict& verdict : trial.verdicts)
-      if (verdict.status == Status::fail)
-        say(annotation_line(annotation_at(
-            verdict.name.starts_with("growth/") ? grows : most,
-            flag_of(verdict.name).empty() ? verdict.name : flag_of(verdict.name), verdict.why)));
+    for (const FailedCheck& check : failed_checks(trial.verdicts))
+      say(annotation_line(annotation_at(check.flag == "--no-growth" ? grows : most,
+                                        check.flag.empty() ? "tidemark exec" : check.flag,
+                                        check.line)));
   }
 }
 

@@ -25,6 +25,7 @@ constexpr const char* kFits = "memory/reserved/fits/";  // and the GPU
 constexpr const char* kGrowth = "growth/none";
 constexpr const char* kRetries = "memory/retries/limit";
 constexpr const char* kRaces = "race/none";
+constexpr const char* kCompare = "/compare";  // after the metric
 
 /// True if `measured` is at most `most`; `why` is the sentence if it is not.
 Verdict at_most(const std::string& name, const DeviceAt& at, std::int64_t measured,
@@ -48,6 +49,19 @@ Verdict unknown_fit(int rank, const GpuCapacity& gpu, const std::string& why) {
   Verdict out = not_known(rank, fmt::format("--fits {}: {}", gpu.name, why));
   out.name = kFits + gpu.name;
   return out;
+}
+
+/// "program under calibrated process 1: memory/active: 6.4 GiB -> 8.7 GiB (+2.3 GiB, +35.2%)
+/// [threshold memory=0]": of what is no number of bytes, as `tidemark compare` says it.
+std::string grown_text(const Change& change) {
+  if (change.unit != "bytes" || !change.before || !change.after) return sentence(change);
+  const double by = *change.after - *change.before;
+  const auto text = [](double bytes) { return bytes_text(static_cast<Bytes>(bytes)); };
+  return fmt::format("{}{}{}: {}: {} -> {} (+{}{}) [threshold {}]", change.place.trial,
+                     change.place.variant.empty() ? "" : " ", change.place.variant, change.metric,
+                     text(*change.before), text(*change.after), text(by),
+                     *change.before > 0 ? fmt::format(", +{:.3g}%", 100 * by / *change.before) : "",
+                     change.threshold);
 }
 
 /// Whether each GPU that several processes used at the same time has room for all of them.
@@ -156,7 +170,30 @@ std::string flag_of(const std::string& verdict) {
                                    {kRaces, "--no-races"},
                                    {kGrowth, "--no-growth"}})
     if (verdict == name) return flag;
-  return "";
+  return verdict.ends_with(kCompare) ? "--compare" : "";
+}
+
+std::vector<FailedCheck> failed_checks(const std::vector<Verdict>& verdicts) {
+  const auto beyond = [](const Verdict& one) {
+    return one.measured.value_or(0) - one.high.value_or(0);
+  };
+  std::vector<FailedCheck> out;
+  std::vector<std::int64_t> counts;
+  for (const Verdict& one : verdicts) {
+    if (one.status != Status::fail) continue;
+    const std::string flag = flag_of(one.name);
+    const auto known = std::ranges::find(out, flag, &FailedCheck::flag);
+    if (flag.empty() || known == out.end()) {
+      out.push_back({"", flag, &one}), counts.push_back(1);
+      continue;
+    }
+    ++counts[static_cast<std::size_t>(known - out.begin())];
+    if (beyond(one) > beyond(*known->worst)) known->worst = &one;
+  }
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i].line = out[i].worst->why +
+                  (counts[i] > 1 ? fmt::format(" (the worst of {})", exact(counts[i])) : "");
+  return out;
 }
 
 std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts, bool outside) {
@@ -214,14 +251,14 @@ PeakRegressions grown(const Report& base, const Report& now,
   for (const Change& change : comparison.changes) {
     if (change.kind != Kind::memory || change.effect != Effect::regression) continue;
     const auto rank = change.rank < 0 ? std::nullopt : std::optional(change.rank);
-    out.failures.push_back({.name = change.metric + "/compare",
+    out.failures.push_back({.name = change.metric + kCompare,
                             .variant = name_of(rank, change.place.variant),
                             .rank = rank.value_or(0),
                             .status = Status::fail,
                             .high = change.before,
                             .measured = change.after,
                             .unit = change.unit,
-                            .why = "--compare: " + sentence(change)});
+                            .why = "--compare: " + grown_text(change)});
   }
   const Side before{"base", base, records_beside(base_path)}, after{"new", now, folder};
   out.causes = text_of(causes(comparison, before, after, kMost));

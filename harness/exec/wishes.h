@@ -43,6 +43,15 @@ std::vector<Verdict> verdicts_of(const ProgramRecord& program, const Wishes& wis
 Verdict no_growth(const ProgramRecord& program, const HighestPeak& peak);
 /// The flag that asked for a verdict: "--fits h100-80g"; empty: none.
 std::string flag_of(const std::string& verdict);
+/// A check that failed: its line, the verdict that is furthest beyond its limit, and the flag; ""
+/// of what is not known whatever the flag.
+struct FailedCheck {
+  std::string line, flag;
+  const Verdict* worst = nullptr;
+};
+/// One for each flag, whatever many devices it fails on, and one for each reason why a peak is not
+/// known.
+std::vector<FailedCheck> failed_checks(const std::vector<Verdict>& verdicts);
 /// A line for each kind of check that holds everywhere: "--no-races: none". Empty where something
 /// was not recorded.
 std::vector<std::string> passed_checks(const std::vector<Verdict>& verdicts, bool outside);
