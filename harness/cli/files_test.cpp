@@ -124,8 +124,12 @@ TEST_F(Files, AMisspeltWordIsAnsweredWithTheNearest) {
             "did you mean --threshold?");
   EXPECT_EQ(suggestion(app, Words{"history", "--metrics=x"}), "did you mean --metric?");
   EXPECT_EQ(suggestion(app, Words{"snapshot", "shwo", "x"}), "did you mean show?");
-  EXPECT_EQ(suggestion(app, Words{"snapshot", "diff", "a", "b"}),
-            "'diff' is no command of snapshot, which has show, convert");
+  EXPECT_EQ(
+      suggestion(app, Words{"snapshot", "diff", "a", "b"}),
+      "'diff' is no command of snapshot, which has show, convert; tidemark compare A B compares "
+      "two snapshots");
+  EXPECT_EQ(suggestion(app, Words{"snapshot", "play"}),
+            "'play' is no command of snapshot, which has show, convert");
   EXPECT_EQ(suggestion(app, Words{"compare", "--frobnicate"}), "");
   EXPECT_EQ(suggestion(app, Words{"x"}), "");
   EXPECT_EQ(nearest("sched", {"size", "schedule"}), "schedule");

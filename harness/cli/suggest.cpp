@@ -50,6 +50,19 @@ bool takes_words(const CLI::App& command) {
                              [](const CLI::Option* option) { return option->get_positional(); });
 }
 
+/// "snapshot convert ": the commands that the words name, each with a blank behind it.
+std::string commands_in(const CLI::App& app, const std::vector<std::string>& words) {
+  std::string out;
+  const CLI::App* command = &app;
+  for (const std::string& word : words) {
+    const auto known = commands_of(*command);
+    if (std::ranges::find(known, word) == known.end()) break;
+    command = command->get_subcommand(word);
+    out += word + " ";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& names) {
@@ -77,10 +90,13 @@ int parse_line(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    const std::string meant = suggestion(app, {argv + std::min(argc, 1), argv + argc});
-    throw UsageError(
-        std::string(error.what()) +
-        (meant.empty() ? " (tidemark --help lists commands and flags)" : ": " + meant));
+    const std::vector<std::string> words{argv + std::min(argc, 1), argv + argc};
+    const std::string meant = suggestion(app, words);
+    if (meant.starts_with('\'')) throw UsageError(meant);  // it names the word, and says all
+    throw UsageError(std::string(error.what()) +
+                     (meant.empty() ? fmt::format(" (tidemark {}--help lists commands and flags)",
+                                                  commands_in(app, words))
+                                    : ": " + meant));
   }
   return -1;
 }
@@ -98,9 +114,11 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
     const std::string meant = nearest(name, known);
     if (!meant.empty()) return "did you mean " + meant + "?";
     if (option || takes_words(*command)) continue;
-    return command == &app ? ""
-                           : fmt::format("'{}' is no command of {}, which has {}", one_line(word),
-                                         command->get_name(), fmt::join(known, ", "));
+    if (command == &app) return "";
+    const bool old = command->get_name() == "snapshot" && word == "diff";  // its name until 1.0
+    return fmt::format("'{}' is no command of {}, which has {}{}", one_line(word),
+                       command->get_name(), fmt::join(known, ", "),
+                       old ? "; tidemark compare A B compares two snapshots" : "");
   }
   return "";
 }
