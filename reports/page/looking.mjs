@@ -36,3 +36,31 @@ export async function whole(page, what) {
   assert.ok(wide <= 0, `${what}: ${wide} pixels wider than the window`);
   assert.deepEqual(page.wrong, [], `${what}: something went wrong`);
 }
+
+/** Where the marks of a program's picture are drawn: {steps: [[name, event]], cursor: event, refused: event, reserved: highest bytes, pixel: {events, bytes}}. */
+export const marksOf = (page) =>
+  page.locator('#memory .chart').evaluate((chart) => {
+    const UNITS = { GiB: 2 ** 30, MiB: 2 ** 20, KiB: 2 ** 10, bytes: 1 };
+    const texts = [...chart.querySelectorAll('svg text')].map((one) => ({ text: one.textContent, box: one.getBoundingClientRect() }));
+    const numbers = texts.filter(({ text }) => /^[\d,.]+$/.test(text)).map(({ text, box }) => ({ value: Number(text.replaceAll(',', '')), box }));
+    const lowest = Math.max(...numbers.map(({ box }) => box.bottom));
+    const [below, beside] = [true, false].map((is) => numbers.filter(({ box }) => lowest - box.bottom < 2 === is).sort((a, b) => a.value - b.value));
+    const [left, right] = [below[0].box.left, below.at(-1).box.right];
+    const [floor, top] = [beside[0], beside.at(-1)].map(({ box }) => (box.top + box.bottom) / 2);
+    const events = (below.at(-1).value - below[0].value) / (right - left);
+    const unit = UNITS[texts.find(({ text }) => text in UNITS).text];
+    const bytes = ((beside.at(-1).value - beside[0].value) * unit) / (floor - top);
+    const at = (x) => below[0].value + (x - left) * events;
+    const lines = (colour, dashed) =>
+      [...chart.querySelectorAll('svg path')]
+        .filter((path) => path.getAttribute('stroke')?.toLowerCase() === getComputedStyle(chart).getPropertyValue(`--${colour}`).trim().toLowerCase() && path.hasAttribute('stroke-dasharray') === dashed)
+        .map((path) => path.getBoundingClientRect());
+    const upright = (colour) => lines(colour, false).filter(({ width, height }) => width < 1 && height > 100).map(({ left: x }) => at(x));
+    return {
+      steps: texts.filter(({ text }) => /^step \d+$/.test(text)).map(({ text, box }) => [text, at(box.left)]),
+      cursor: upright('focus'),
+      refused: upright('fail'),
+      reserved: Math.max(...lines('ink', true).filter(({ width }) => width > 100).map(({ top: y }) => (floor - y) * bytes)),
+      pixel: { events, bytes },
+    };
+  });

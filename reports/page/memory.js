@@ -68,7 +68,7 @@ function draw(place, data) {
           `${where}: `,
           h('data', { value: total, title: exactBytes(total) }, bytes(total)),
           ` active in ${plural(all.length, 'block')}, ${bytes(course.reserved(state.moment))} reserved.`,
-          waiting > 0 && ` Freed, and held for another stream: ${bytes(waiting)}.`,
+          waiting > 0 && [' Freed, and held for another stream: ', h('data', { class: 'waiting', value: waiting, title: exactBytes(waiting) }, bytes(waiting)), '.'],
           chosen && ` Shown: ${bytes(sum(some))}${share} in ${plural(some.length, 'block')}.`,
         ),
         some.length === 0
@@ -186,7 +186,7 @@ export async function drawMemory() {
   const place = document.getElementById('memory');
   if (!place) return null;
   const data = await unpacked(place.querySelector('script'));
-  setCard({ device: { profile: data.gpu, profile_bytes: data.capacity } }, (amount) => `PyTorch can have ${amount} on ${data.gpu}`);
+  setCard({ device: { profile: data.gpu, profile_bytes: data.capacity } });
   draw(place, data);
   return place;
 }

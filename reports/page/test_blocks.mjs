@@ -76,6 +76,32 @@ function holdBars({ pixels, bars }, blocks, size) {
   });
 }
 
+/** Holds the table of segments with free memory, the most first, and what holds each: free, largest gap, size, in use. */
+async function holdPins(page, segments) {
+  const row = (segment) => {
+    const rests = restsOf(segment);
+    const ends = [segment.from, ...segment.blocks.map(({ address, size }, i) => address + size + rests[i])];
+    const gaps = [...segment.blocks.map(({ address }) => address), segment.to].map((to, i) => to - ends[i]);
+    const sum = (all) => all.reduce((total, bytes) => total + bytes, 0);
+    return [sum(gaps), Math.max(...gaps), segment.to - segment.from, sum(segment.blocks.map(({ size }) => size))];
+  };
+  const wanted = segments.filter(({ blocks }) => blocks.length > 0).map(row).filter(([free]) => free > 0);
+  const more = page.getByRole('button', { name: /^Show all \d+ segments/ });
+  if (await more.isVisible()) await more.click();
+  const rows = await page.locator('.pins tbody tr').evaluateAll((all) => all.map(({ cells }) => [[0, 1, 3].map((i) => Number(cells[i].querySelector('data').value)), cells[2].innerText, cells[4].innerText]));
+  const seen = rows.map(([[free, largest, used], size]) => [free, largest, inBytes(size), used]);
+  assert.deepEqual(seen.map(String).sort(), wanted.map(String).sort());
+  assert.deepEqual(seen.map(([free]) => free), wanted.map(([free]) => free).sort((a, b) => b - a));
+  for (const [[, , used], , by] of rows) {
+    const said = [...by.matchAll(/\(([\d.,]+ \w+)/g)].map(([, size]) => inBytes(size));
+    const others = Number(/(\d+) more line/.exec(by)?.[1] ?? 0);
+    assert.ok(said[0] >= (said[1] ?? 0) && said.reduce((all, size) => all + size, 0) >= (0.99 * used * said.length) / (said.length + others), `${by}: the lines with the most`);
+  }
+}
+
+/** The bytes of "20.00 MiB". */
+const inBytes = (text) => Math.round(Number(text.split(' ')[0].replaceAll(',', '')) * { bytes: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }[text.split(' ')[1]]);
+
 const sorted = (blocks) => blocks.sort((a, b) => a.from - b.from);
 
 export const tests = ({ browser, axe, file, out }) => ({
@@ -84,12 +110,18 @@ export const tests = ({ browser, axe, file, out }) => ({
     for (const name of ['program_pools', 'program']) {
       page = await open(browser, file(name));
       const { alive, peak } = blocksOf(file(name));
-      const seen = [];
+      const [seen, modules] = [[], []];
       const rows = page.locator('.alive tbody tr');
       for (let i = 0; i < (await rows.count()); i += 1) {
         await rows.nth(i).getByRole('button').first().click();
         seen.push(...(await cardOf(page)));
+        const module = await rows.nth(i).locator('td').nth(3).innerText();
+        const own = await page.locator('#alive .born tbody td:nth-child(4)').evaluateAll((all) => all.map((cell) => cell.textContent));
+        const wanted = new RegExp(`^${module.replaceAll('.', '\\.').replaceAll('*', '\\d+')}$`);
+        assert.ok(own.every((name) => wanted.test(name)), `${own} are modules of ${module}`);
+        modules.push(...own);
       }
+      assert.ok(modules.includes('layers.3.up'), 'modules have their numbers');
       assert.deepEqual(sorted(seen), sorted(alive(peak).map(asCard)), name);
       const held = seen.filter(({ freed, until }) => freed !== until).length;
       assert.equal(held > 0, name === 'program_pools', `${held} blocks of ${name} are held for another stream`);
@@ -116,6 +148,16 @@ export const tests = ({ browser, axe, file, out }) => ({
         const blocks = segment.blocks.map((block, k) => ({ from: block.address - segment.from, to: block.address - segment.from + block.size + rests[k], kinds: kindsOf(block) }));
         holdBars(strips[i], blocks, segment.to - segment.from);
       });
+      const waits = record.alive(record.peak).filter(({ freed }) => freed !== null && freed <= record.peak).reduce((sum, { size }) => sum + size, 0);
+      assert.equal(await page.locator('#alive .waiting').evaluateAll((all) => all.reduce((sum, { value }) => sum + Number(value), 0)), waits, `${name}: held for another stream`);
+      await holdPins(page, segments);
+      const grown = record.trace.findLastIndex(({ action }) => /^segment_(alloc|map)$/.test(action)) + 1;
+      for (const t of [grown - 1, grown]) {
+        await page.evaluate((at) => { location.hash = `#t=${at}`; }, t);
+        await settled(page);
+        const [, said] = /, ([\d.,]+ \w+) reserved/.exec(await text(page, '#alive .lede'));
+        assert.equal(said, await page.locator('#segments .lede data').first().innerText(), `${name}: reserved at event ${t}, beside a new segment`);
+      }
       assert.ok(new Set(strips.flatMap(({ bars }) => bars.map(({ kind }) => kind))).size > 3, `${name}: several kinds`);
     }
   },
@@ -125,6 +167,11 @@ export const tests = ({ browser, axe, file, out }) => ({
     await page.locator('.icicle').getByRole('button', { name: /^activations/ }).click();
     const { alive, peak } = blocksOf(file('program'));
     const known = alive(peak).map(asCard).map(({ address, from }) => `${address} ${from}`);
+    const widths = await page.locator('.icicle .cell').evaluateAll((all) => all.map(({ title, style }) => [Number(/: ([\d,]+) bytes/.exec(title)?.[1].replaceAll(',', '')), parseFloat(style.width)]).filter(([bytes]) => bytes > 0));
+    const { parts } = JSON.parse(readFileSync(`${dirname(file('program'))}/report.json`, 'utf8')).trials[0].alive;
+    const all = parts.filter((part) => part.kind === 'activations').reduce((sum, { bytes }) => sum + bytes, 0);
+    assert.ok(widths.length > 5);
+    for (const [bytes, width] of widths) assert.ok(Math.abs(width - (100 * bytes) / all) < 0.001, `${bytes} of ${all} bytes are ${width} % wide`);
     const cells = page.locator('.icicle button.cell');
     const leaves = await cells.evaluateAll((all) => all.map((cell, i) => (/^(\d+ × )?[\d.]+ [KM]iB/.test(cell.title) ? i : -1)).filter((i) => i >= 0)); // those that lead to no further part
     assert.ok(leaves.length > 3);

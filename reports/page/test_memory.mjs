@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { accessibility, open, settled } from './browser.mjs';
-import { choose, text, whole } from './looking.mjs';
+import { choose, marksOf, text, whole } from './looking.mjs';
 
 const OPENS_MS = 1000; // of a processor, where the page of one event takes 170 and that of 65,000 events 310; on a slower one, three times what the first takes
 const LARGEST = 3_000_000;
@@ -71,6 +71,11 @@ export const tests = ({ browser, axe, file, out }) => ({
     assert.ok(more > 0 && phases > 100, 'both runs are compared, and the new one has more somewhere');
     assert.equal((await page.locator('.overlay .area-more').getAttribute('d')).match(/M/g).length, rows.slice(0, -1).filter((row) => row.fresh > row.old).length);
     assert.match(await page.locator('.overlay .area-more').getAttribute('fill'), /^url\(#/);
+    const [was_high, is_high] = await page.locator('.overlay').evaluate((element) => {
+      const floor = Number(/^M[\d.]+ ([\d.]+)/.exec(element.querySelector('.grid').getAttribute('d'))[1]);
+      return ['old-line', 'new-line'].map((line) => floor - Math.min(...element.querySelector(`.${line}`).getAttribute('d').match(/(?<=V|M[\d.]+ )[\d.]+/g).map(Number)));
+    });
+    assert.ok(Math.abs(was_high / is_high - old / fresh) < 0.01, `the lines are ${was_high} and ${is_high} pixels high`);
     const above = await page.evaluate(() => document.querySelector('.overlay').getBoundingClientRect().bottom <= document.querySelector('.waterfall').getBoundingClientRect().top);
     assert.ok(above, 'the picture is above the bars');
     await page.locator('.overlay').focus();
@@ -208,7 +213,7 @@ export const tests = ({ browser, axe, file, out }) => ({
       if (name.includes('without')) continue;
       await button.click();
       await page.getByText('The picture is copied.').waitFor();
-      const { width, height, missing, drawn } = await page.evaluate(async () => {
+      const { width, height, missing, drawn, texts } = await page.evaluate(async () => {
         const [item] = await navigator.clipboard.read();
         const bitmap = await createImageBitmap(await item.getType('image/png'));
         const pen = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
@@ -220,10 +225,24 @@ export const tests = ({ browser, axe, file, out }) => ({
           colours.set(colour, (colours.get(colour) ?? 0) + 1);
         }
         const kinds = [...document.querySelectorAll('#memory .legend .swatch:not(.dashed)')].map((swatch) => getComputedStyle(swatch).backgroundColor.slice(4, -1));
+        // Its texts: a heading above, the name beside the first swatch, and how the run was made below.
+        const paper = `${data[0]}, ${data[1]}, ${data[2]}`;
+        const at = (x, y) => [0, 1, 2].map((i) => data[4 * (y * bitmap.width + x) + i]).join(', ');
+        const inked = (left, top, wide, high) => {
+          let count = 0;
+          for (let y = top; y < top + high; y += 1) for (let x = left; x < left + wide; x += 1) count += at(x, y) !== paper;
+          return count;
+        };
+        const first = getComputedStyle(document.querySelector('#memory .legend .swatch:not(.dashed)')).backgroundColor.slice(4, -1);
+        let swatch = 0;
+        while (at(swatch % bitmap.width, Math.floor(swatch / bitmap.width)) !== first) swatch += 1;
+        const facts = document.querySelectorAll('.facts').length;
+        const texts = [inked(0, 0, bitmap.width, 80), inked((swatch % bitmap.width) + 26, Math.floor(swatch / bitmap.width), 60, 22), inked(0, bitmap.height - 32 - 40 * facts, bitmap.width, 40), inked(0, bitmap.height - 72, bitmap.width, 40)];
         // A swatch has 400 pixels: what has more is in the chart.
-        return { width: bitmap.width, height: bitmap.height, missing: kinds.filter((colour) => !colours.has(colour)), drawn: kinds.filter((colour) => colours.get(colour) > 600).length };
+        return { texts, width: bitmap.width, height: bitmap.height, missing: kinds.filter((colour) => !colours.has(colour)), drawn: kinds.filter((colour) => colours.get(colour) > 600).length };
       });
       assert.deepEqual(missing, [], `${name}: colours of the legend`);
+      assert.ok(texts.every((ink) => ink > 100), `${name}: pixels of the heading, of a name in the legend, of the facts: ${texts}`);
       assert.ok(width > 1500 && height > 800 && drawn >= 2, `${name}: ${width} x ${height}, ${drawn} kinds in the chart`);
       await page.evaluate(() => {
         navigator.clipboard.write = navigator.clipboard.writeText = () => Promise.reject(new Error('no'));
@@ -236,6 +255,31 @@ export const tests = ({ browser, axe, file, out }) => ({
       assert.equal(await page.evaluate(() => getSelection().toString() || document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)), summary);
       await whole(page, name);
       assert.deepEqual(await accessibility(page, axe), [], name);
+    }
+  },
+
+  async 'steps, the cursor, reserved memory and the refusal are drawn where the record has them'() {
+    for (const name of ['program', 'program_out_of_memory']) {
+      const page = await open(browser, file(name), { hash: '#t=111' });
+      const marks = await marksOf(page);
+      assert.equal(marks.cursor.length, 1);
+      assert.ok(Math.abs(marks.cursor[0] - 111) <= 2 * marks.pixel.events, `${name}: the cursor at ${marks.cursor}`);
+      const [, refused] = /event ([\d,]*\d)/.exec(await text(await open(browser, file(name)), '#alive'));
+      assert.equal(marks.refused.length, name === 'program' ? 0 : 1, name);
+      for (const at of marks.refused) assert.ok(Math.abs(at - Number(refused.replaceAll(',', ''))) <= 2 * marks.pixel.events, `refused at ${at} of ${refused}`);
+      await page.getByRole('button', { name: 'Go to the moment at which most is reserved' }).click();
+      const most = await page.locator('#segments .lede data').first().evaluate((data) => Number(data.value));
+      assert.ok(Math.abs(marks.reserved - most) <= 3 * marks.pixel.bytes, `${name}: ${marks.reserved} reserved of ${most}`);
+      assert.ok(marks.steps.length >= 2, `${marks.steps}`);
+      const phaseAt = async (event) => {
+        await page.evaluate((t) => { location.hash = `#t=${t}`; }, Math.max(0, Math.round(event)));
+        await settled(page);
+        return / of (step \d+)/.exec(await text(page, '#alive .lede'))?.[1] ?? '';
+      };
+      for (const [step, at] of marks.steps) {
+        assert.equal(await phaseAt(at + 3 * marks.pixel.events + 1), step, `${name}: behind the line of ${step}`);
+        assert.notEqual(await phaseAt(at - 3 * marks.pixel.events - 1), step, `${name}: before the line of ${step}`);
+      }
     }
   },
 

@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { open } from './browser.mjs';
+import { marksOf, texts } from './looking.mjs';
 import { overprints } from './overlaps.mjs';
 
 const PARTS = 8; // of the pages, of which a commit looks at one
@@ -77,6 +78,56 @@ export const tests = ({ browser, file }) => ({
     } finally {
       await context.close();
     }
+  },
+
+  async 'the picture that stands still has the kinds, steps, reserved memory, capacity and refusal of the one that a script draws'() {
+    await open(browser, file('program')); // the context of all tests is the first one
+    const context = await browser.newContext({ javaScriptEnabled: false, offline: true });
+    const still = await context.newPage();
+    const wrong = [];
+    try {
+      for (const name of ['program', 'program_out_of_memory']) {
+        const page = await open(browser, file(name));
+        const { steps, reserved, refused, pixel } = await marksOf(page);
+        const { last, peak, kinds } = await page.locator('#memory .chart').evaluate((chart) => {
+          const { data } = chart.areas.at(-1);
+          const high = Math.max(...data.map(([, level]) => level));
+          const shown = chart.areas.filter((area, i) => area.data.some(([, level], k) => level > (i > 0 ? chart.areas[i - 1].data[k][1] : 0)));
+          return { last: data.at(-1)[0], peak: data.find(([, level]) => level === high)[0], kinds: shown.map((area) => area.name) };
+        });
+        const capacity = Number(/PyTorch can have ([\d.]+) MiB/.exec((await texts(page, '#memory .legend'))[0])[1]) * UNITS.MiB;
+        await still.goto(pathToFileURL(file(name)).href);
+        const drawn = await still.locator('.still .plot').first().evaluate((plot) => {
+          const top = Math.max(...[...plot.querySelectorAll('.y')].map((label) => Number(label.textContent)));
+          const heights = (path) => path.getAttribute('d').match(/(?<=V|M\d+ )\d+/g).map((y) => (1 - y / 1000) * top);
+          const at = (path, level) => Number(path.getAttribute('d').slice(0, path.getAttribute('d').indexOf(`V${level}`)).match(/H(\d+)$/)[1]) / 1000;
+          const area = plot.querySelector('path[class^="kind-"]'); // of all kinds together: the others lie over it
+          const lines = [...plot.querySelectorAll('path.capacity')];
+          return {
+            kinds: [...plot.closest('.still').querySelectorAll('.legend li[class^="kind-"]')].map((entry) => entry.innerText.trim()),
+            reserved: Math.max(...heights(plot.querySelector('.of-reserved'))),
+            peak: at(area, Math.min(...area.getAttribute('d').match(/(?<=V)\d+/g).map(Number))),
+            steps: [...plot.querySelectorAll('.step')].map((step) => [step.innerText, parseFloat(step.style.left) / 100]),
+            capacity: lines.filter((path) => path.getAttribute('d').includes('H')).map((path) => heights(path)[0]),
+            refused: lines.filter((path) => path.getAttribute('d').includes('V')).map((path) => Number(/^M(\d+)/.exec(path.getAttribute('d'))[1]) / 1000),
+            pixel: top / 1000,
+          };
+        });
+        const near = (a, b, by) => Math.abs(a - b) <= by;
+        const bytes = 2 * drawn.pixel * UNITS.MiB + 2 * pixel.bytes;
+        const share = 2 / 160 + (2 * pixel.events) / last; // a column of the picture that stands still
+        if (String(drawn.kinds) !== String(kinds)) wrong.push(`${name}: kinds ${drawn.kinds}, not ${kinds}`);
+        if (!near(drawn.reserved * UNITS.MiB, reserved, bytes)) wrong.push(`${name}: reserved ${drawn.reserved * UNITS.MiB}, not ${reserved}`);
+        if (!near(drawn.peak, peak / last, share)) wrong.push(`${name}: the peak at ${drawn.peak}, not ${peak / last}`);
+        if (drawn.capacity.length !== 1 || !near(drawn.capacity[0] * UNITS.MiB, capacity, bytes)) wrong.push(`${name}: the capacity at ${drawn.capacity}, not ${capacity}`);
+        if (drawn.refused.length !== refused.length || refused.some((x, i) => !near(drawn.refused[i], x / last, share))) wrong.push(`${name}: refused at ${drawn.refused}, not ${refused}`);
+        for (const [step, x] of drawn.steps) if (!near(x, new Map(steps).get(step) / last, share)) wrong.push(`${name}: ${step} at ${x}`);
+        if (drawn.steps.length < 2) wrong.push(`${name}: ${drawn.steps.length} steps`);
+      }
+    } finally {
+      await context.close();
+    }
+    assert.deepEqual(wrong, []);
   },
 
   async 'the picture that stands still is that of the record, and the list sums to it'() {
