@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "reports/html.h"
+#include "reports/overview.h"
 #include "reports/renderings.h"
 #include "reports/testing/sample.h"
 
@@ -124,6 +126,17 @@ TEST(Cause, TheCommandToRunAgainIsThatOfTheReportsProgram) {
   for (TrialRecord& trial : report.trials) trial.scenario = "fsdp_prefetch beside torch 2.11.0";
   report.run.argv = {"pytest", "-x"};
   EXPECT_THAT(text_of(report), HasSubstr("again: pytest 'fsdp_prefetch beside torch 2.11.0'\n"));
+}
+
+TEST(Cause, WhatIsNotToldInFullIsCountedByRank) {
+  Report report = failing(40);
+  std::vector<Verdict>& verdicts = report.trials[1].verdicts;
+  for (Verdict verdict : std::vector<Verdict>(verdicts))
+    if (verdict.status == Status::fail) ++verdict.rank, verdicts.push_back(verdict);
+  EXPECT_EQ(count_of(failures(report)), 80);
+  EXPECT_THAT(text_of(report), HasSubstr("and 78 more of stash:"));
+  EXPECT_THAT(markdown(report), HasSubstr("and 78 more of stash:"));
+  EXPECT_THAT(html(report), HasSubstr("78 verdicts more failed in stash"));
 }
 
 TEST(Cause, TheCapacityIsNamedWhereItShapedTheRun) {

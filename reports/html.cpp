@@ -90,12 +90,15 @@ std::string figure(const Chart& chart) {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// True for a column of numbers below its head.
+/// True where each cell begins with a number: not with a date and time or the name of a run.
 bool has_figures(const Rows& rows, std::size_t column) {
   bool any = false;
   for (std::size_t r = 1; r < rows.size(); ++r) {
     if (column >= rows[r].size() || rows[r][column].empty()) continue;
-    any = std::string_view("0123456789+-").find(rows[r][column][0]) != std::string_view::npos;
+    const std::string_view text = rows[r][column], word = text.substr(0, text.find_first_of(" \t"));
+    any = !word.empty() &&
+          std::string_view("0123456789+-").find(word[0]) != std::string_view::npos &&
+          word.find_first_not_of("0123456789+-.,%x") == std::string_view::npos;
     if (!any) break;
   }
   return any;

@@ -39,7 +39,7 @@ struct Section {
   std::string title;
   std::vector<std::string> text;  // a line each
   std::vector<Chart> charts;
-  /// The first row is the header. A cell that starts with a digit, '+' or '-' is set as a figure.
+  /// The first row is the header. A column whose cells all begin with a number is set as figures.
   /// The text after a tab in a cell is its tooltip.
   std::vector<std::vector<std::string>> rows;
   /// Data of page/memory.js (program/picture_data.h), packed; empty: none.

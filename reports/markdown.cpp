@@ -48,7 +48,7 @@ std::string failures_text(const Report& report, const FailureGroup& group) {
   std::string out;
   for (std::size_t i = 0; i < whole; ++i) out += failure(report, all[i]);
   if (whole == all.size()) return out;
-  out += fmt::format("- and {} more {} {}{}:", all.size() - whole,
+  out += fmt::format("- and {} more {} {}{}:", exact(count_of(std::span(all).subspan(whole))),
                      group.why.empty() ? "of" : "for this reason:", plain(group.variant),
                      group.why.empty() ? "" : ": " + plain(group.why));
   for (std::size_t i = whole; i < std::min(all.size(), whole + kNamed); ++i)

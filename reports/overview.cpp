@@ -127,6 +127,12 @@ std::vector<Failure> failures(const Report& report) {
   return out;
 }
 
+std::int64_t count_of(std::span<const Failure> failures) {
+  std::int64_t out = 0;
+  for (const Failure& one : failures) out += std::ssize(one.ranks);
+  return out;
+}
+
 Ns typical_step_time(const VariantRecord& variant) {
   if (variant.timing) return variant.timing->median;
   std::vector<Ns> times = variant.step_time_ns;

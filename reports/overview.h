@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,11 +60,18 @@ struct Failure {
   std::vector<int> ranks;
 };
 std::vector<Failure> failures(const Report& report);
+/// The failures of every rank: what a headline counts.
+std::int64_t count_of(std::span<const Failure> failures);
 
 /// "rank 0", "ranks 0-3", "ranks 0, 2".
 std::string ranks_text(const std::vector<int>& ranks);
 /// "838,860,800 bytes", "between 1 and 2 ulp", "at most 3 bytes"; empty where nothing bounds it.
 std::string expected_text(const Verdict& verdict);
+/// "at most 64 MiB", "88 MiB (24 MiB more)": bytes in a unit; other figures as in the exact texts.
+std::string expected_size(const Verdict& verdict);
+std::string measured_size(const Verdict& verdict);
+/// A cell of a table (html.h): the second with the first as its tooltip where they differ.
+std::string sized_cell(const std::string& exact, const std::string& size);
 /// "2*U + S with S = 3, U = 4".
 std::string formula_text(const Verdict& verdict);
 /// "6,291,456 bytes (+1,048,576)"; the difference is to the nearer bound.

@@ -96,6 +96,27 @@ std::string expected_text(const Verdict& v) {
   return "";
 }
 
+std::string expected_size(const Verdict& v) {
+  if (v.unit != "bytes" || (v.low && v.high && *v.low != *v.high)) return expected_text(v);
+  const auto size = [](double bytes) { return bytes_text(static_cast<Bytes>(bytes)); };
+  if (v.low && v.high) return size(*v.low);
+  return v.low ? "at least " + size(*v.low) : v.high ? "at most " + size(*v.high) : "";
+}
+
+std::string measured_size(const Verdict& v) {
+  if (v.unit != "bytes" || !v.measured) return measured_text(v);
+  const auto size = [](double bytes) { return bytes_text(static_cast<Bytes>(bytes)); };
+  std::string out = size(*v.measured);
+  if (v.high && *v.measured > *v.high)
+    out += fmt::format(" ({} more)", size(*v.measured - *v.high));
+  if (v.low && *v.measured < *v.low) out += fmt::format(" ({} less)", size(*v.low - *v.measured));
+  return out;
+}
+
+std::string sized_cell(const std::string& exact, const std::string& size) {
+  return size == exact ? exact : size + "\t" + exact;
+}
+
 std::string formula_text(const Verdict& v) {
   std::string out = one_line(v.formula);
   const char* before = out.empty() ? "" : " with ";

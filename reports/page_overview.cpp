@@ -154,12 +154,12 @@ std::string each_failed(const Report& report) {
     const std::size_t whole = all.size() > kWhole ? 1 : all.size();
     for (std::size_t k = 0; k < whole; ++k) out += failure_html(report, all[k]);
     if (whole < all.size())
-      out += element(
-          "li", "note",
-          text(fmt::format("{} more failed in {}{}",
-                           plural(static_cast<std::int64_t>(all.size() - whole), "verdict"),
-                           groups[i].variant,
-                           groups[i].why.empty() ? "." : " for this reason: " + groups[i].why)));
+      out +=
+          element("li", "note",
+                  text(fmt::format(
+                      "{} more failed in {}{}",
+                      plural(count_of(std::span(all).subspan(whole)), "verdict"), groups[i].variant,
+                      groups[i].why.empty() ? "." : " for this reason: " + groups[i].why)));
   }
   if (out.empty()) return "";
   return "<ul class=\"plain\">\n" + out +

@@ -151,7 +151,7 @@ std::string legend(const std::string& entries) {
   return "<ul class=\"legend\">" + entries + "</ul>";
 }
 
-std::string still_memory(const MemoryPicture& whole, Bytes capacity) {
+std::string still_memory(const MemoryPicture& whole, Bytes capacity, Bytes least) {
   if (whole.events.size() < 2) return "";
   const MemoryPicture picture = thinned(whole, kColumns);
   const auto levels = levels_of(picture);
@@ -161,7 +161,7 @@ std::string still_memory(const MemoryPicture& whole, Bytes capacity) {
   for (const std::int64_t taken : picture.events)
     xs.push_back(across(static_cast<double>(taken), 0, events));
   const Bytes active = std::ranges::max(active_of(picture));
-  Bytes highest = std::max<Bytes>({active, std::ranges::max(picture.reserved), 1});
+  Bytes highest = std::max<Bytes>({active, std::ranges::max(picture.reserved), least, 1});
   const bool marked = capacity > 0 && capacity <= 2 * highest;
   if (marked) highest = std::max(highest, capacity);
   const ByteUnit unit = saving_unit(highest);

@@ -23,8 +23,8 @@ std::string legend(const std::string& entries);
 
 /// Memory over time by kind, as it is at its highest in each of at most 160 stretches, with the
 /// line of reserved memory, the begins of steps, and `capacity` where it is not far above (0:
-/// none).
-std::string still_memory(const MemoryPicture& picture, Bytes capacity);
+/// none). The scale has room for `highest` too.
+std::string still_memory(const MemoryPicture& picture, Bytes capacity, Bytes highest = 0);
 /// The same, and what is alive by kind, module and line at the moment that page/memory.js opens
 /// with: that of the refused block, else the peak.
 std::string still_page(const MemoryPicture& picture, Bytes capacity);

@@ -18,30 +18,37 @@ namespace {
 
 constexpr std::size_t kMoments = 400;
 
-std::string side(const TrialRecord& trial, const std::string& name, Bytes peak) {
+std::optional<MemoryPicture> picture_in(const TrialRecord& trial, const std::string& name) {
   const VariantRecord* variant = variant_in(trial, name);
-  const auto picture = variant == nullptr ? std::nullopt : picture_of(*variant, kMoments);
-  if (!picture) return "";
-  return fmt::format(
-      "<figure><figcaption>{}: {}</figcaption>{}<h4>Alive at its peak</h4>{}</figure>",
-      markup_text(name), bytes_text(peak), still_memory(*picture, 0),
-      table_html(alive_by_kind(*picture)));
+  return variant == nullptr ? std::nullopt : picture_of(*variant, kMoments);
 }
 
-/// The fix that saves most, beside its baseline; empty where none ran.
+Bytes height_of(const MemoryPicture& picture) {
+  return std::max<Bytes>(std::ranges::max(active_of(picture)), std::ranges::max(picture.reserved));
+}
+
+std::string side(const std::string& name, Bytes peak, const MemoryPicture& picture, Bytes highest) {
+  return fmt::format(
+      "<figure><figcaption>{}: {}</figcaption>{}<h4>Alive at its peak</h4>{}</figure>",
+      markup_text(name), bytes_text(peak), still_memory(picture, 0, highest),
+      table_html(alive_by_kind(picture)));
+}
+
+/// The fix that saves most, beside its baseline and on its scale; empty where none ran.
 std::string pair_html(const Overview& group) {
   const TrialRecord* trial = telling_trial(group);
   if (trial == nullptr) return "";
   const std::vector<Saving> all = savings_of(*trial);
   const auto best = std::ranges::max_element(all, {}, &Saving::saved);
   if (best == all.end() || !best->before) return "";
-  const std::string before = side(*trial, best->baseline, *best->before),
-                    after = side(*trial, best->fix, best->after);
+  const auto before = picture_in(*trial, best->baseline), after = picture_in(*trial, best->fix);
+  const Bytes highest = before && after ? std::max(height_of(*before), height_of(*after)) : 0;
   return fmt::format("<p class=\"lede\">{} saves {}, under {}.</p>", markup_text(best->fix),
                      markup_text(saved_text(*best)), markup_text(trial->schedule)) +
-         (before.empty() || after.empty()
-              ? "<p class=\"quiet\">No picture of its memory was kept.</p>"
-              : "<div class=\"duo\">" + before + after + "</div>");
+         (before && after
+              ? "<div class=\"duo\">" + side(best->baseline, *best->before, *before, highest) +
+                    side(best->fix, best->after, *after, highest) + "</div>"
+              : "<p class=\"quiet\">No picture of its memory was kept.</p>");
 }
 
 /// The outcome of a group without a drawing of its memory.

@@ -254,9 +254,13 @@ Section failure(const Row& row, std::size_t place, const Report& report) {
       out.text.push_back(one.why);
       continue;
     }
-    out.text.push_back(fmt::format("{}, {}: measured {}, expected {}{}", one_line(one.name),
-                                   ranks_text(ranks), measured_text(one), expected_text(one),
-                                   formula_text(one).empty() ? "" : " = " + formula_text(one)));
+    const std::string formula = formula_text(one);
+    const std::string said =
+        formula.empty()
+            ? fmt::format("measured {}, expected {}", measured_size(one), expected_size(one))
+            : fmt::format("measured {}, expected {} = {}", measured_text(one), expected_text(one),
+                          formula);
+    out.text.push_back(fmt::format("{}, {}: {}", one_line(one.name), ranks_text(ranks), said));
     if (!one.why.empty()) out.text.push_back(one.why);
   }
   out.text.push_back("again: " + command(report, *row.trial));
@@ -275,9 +279,15 @@ Section claims(const std::vector<Row>& rows) {
         ++left;
         continue;
       }
-      out.rows.push_back(
-          {row.name(), one_line(one.name), name_of(one.status), measured_text(one),
-           expected_text(one) + (formula_text(one).empty() ? "" : " = " + formula_text(one))});
+      const std::string formula = formula_text(one), measured = measured_text(one),
+                        expected = expected_text(one);
+      std::vector<std::string> cells{row.name(), one_line(one.name), name_of(one.status)};
+      if (formula.empty())  // else every byte tells whether the formula is right
+        cells.insert(cells.end(), {sized_cell(measured, measured_size(one)),
+                                   sized_cell(expected, expected_size(one))});
+      else
+        cells.insert(cells.end(), {measured, expected + " = " + formula});
+      out.rows.push_back(std::move(cells));
     }
   if (left > 0) out.text.push_back(fmt::format("{} more are in report.json.", left));
   drop_empty_columns(out.rows);

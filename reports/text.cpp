@@ -106,9 +106,10 @@ std::string failures_text(const Report& report, const FailureGroup& group, const
   for (std::size_t i = 0; i < whole; ++i) out += failure(report, all[i], paint) + "\n";
   if (whole == all.size()) return out;
   out.pop_back();
-  out += fmt::format("       and {} more {} {}{}:\n", all.size() - whole,
-                     group.why.empty() ? "of" : "for this reason:", one_line(group.variant),
-                     group.why.empty() ? "" : ": " + one_line(group.why));
+  out +=
+      fmt::format("       and {} more {} {}{}:\n", exact(count_of(std::span(all).subspan(whole))),
+                  group.why.empty() ? "of" : "for this reason:", one_line(group.variant),
+                  group.why.empty() ? "" : ": " + one_line(group.why));
   for (std::size_t i = whole; i < std::min(all.size(), whole + kNamed); ++i)
     out += fmt::format("         {} {} {}, {}: measured {}\n", one_line(all[i].verdict->name),
                        one_line(all[i].verdict->variant), one_line(all[i].trial->schedule),

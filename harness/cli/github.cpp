@@ -66,14 +66,14 @@ void tell_github(const Report& report) {
     const Failure& failure = group.failures.front();
     const Verdict& v = *failure.verdict;
     const std::string expected = expected_text(v), why = group.why.empty() ? v.why : group.why;
-    const std::size_t more = group.failures.size() - 1;
+    const std::int64_t more = count_of(std::span(group.failures).subspan(1));
     all.push_back(
         {v.name + " failed",
          fmt::format("{} {} {}: {}measured {}{}{}", failure.trial->name(), v.variant,
                      ranks_text(failure.ranks),
                      expected.empty() ? "" : "expected " + expected + ", ", measured_text(v),
                      why.empty() ? "" : "; " + why,
-                     more == 0 ? "" : fmt::format("; and {} more of {}", more, v.variant))});
+                     more == 0 ? "" : fmt::format("; and {} more of {}", exact(more), v.variant))});
   }
   tell_github(all, markdown(report));
 }

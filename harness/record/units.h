@@ -16,7 +16,7 @@ struct ByteUnit {
   const char* name;
   double bytes;
   int decimals;
-  std::string operator()(Bytes value) const;  // the figure alone
+  std::string operator()(Bytes value) const;  // the figure alone; "<0.01" of less than that
 };
 /// The unit in which `smallest` still shows, as long as `largest` stays readable; zero and less
 /// count for nothing.

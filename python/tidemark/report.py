@@ -127,7 +127,8 @@ def why_of(report: pytest.TestReport) -> str:
     longrepr = report.longrepr
     crash = getattr(longrepr, "reprcrash", None)
     text = crash.message if crash else longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
-    return " ".join(text.split())[:500]
+    line = " ".join(text.split())
+    return line if len(line) <= 500 else line[:497].rsplit(" ", 1)[0] + " ..."
 
 
 def trial(name: str, test: Record) -> Record:

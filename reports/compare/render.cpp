@@ -15,6 +15,7 @@
 #include "reports/compare/pairs.h"
 #include "reports/html.h"
 #include "reports/overview.h"
+#include "reports/program/finding.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
 
@@ -244,6 +245,12 @@ std::string result(const Comparison& c, const Side& base, const Side& fresh) {
                      after > before ? "more" : "less");
 }
 
+/// The same after the script of a program: "gpt.py: 3 regressions, 2.3 GiB more at the peak".
+std::string titled(const Comparison& c, const Side& base, const Side& fresh) {
+  const auto all = trials_of(fresh.report, true);
+  return (all.empty() ? "" : script_of(all[0]->program->words) + ": ") + result(c, base, fresh);
+}
+
 }  // namespace
 
 std::vector<Section> causes(const Comparison& c, const Side& base, const Side& fresh,
@@ -366,7 +373,7 @@ std::string comparison_text(const Comparison& c, const Side& base, const Side& f
 
 std::string comparison_markdown(const Comparison& c, const Side& base, const Side& fresh) {
   std::string out = fmt::format("# tidemark compare: {}\n\n{}\n\n- base: {}\n- new: {}\n\n",
-                                result(c, base, fresh), comparison_summary(c),
+                                markdown_text(titled(c, base, fresh)), comparison_summary(c),
                                 markdown_text(described(base)), markdown_text(described(fresh)));
   if (c.same_run) out += fmt::format("{}.\n\n", same_run_text(c));
   out += markdown_of(changes(c, base, fresh, kShown));
@@ -374,7 +381,7 @@ std::string comparison_markdown(const Comparison& c, const Side& base, const Sid
 }
 
 std::string comparison_html(const Comparison& c, const Side& base, const Side& fresh) {
-  Document out{"compare", result(c, base, fresh), c.exit_code() == 0 ? Status::pass : Status::fail};
+  Document out{"compare", titled(c, base, fresh), c.exit_code() == 0 ? Status::pass : Status::fail};
   std::vector<std::string> top{comparison_summary(c), "Base: " + described(base),
                                "New: " + described(fresh)};
   if (c.same_run) top.push_back(same_run_text(c));

@@ -1,6 +1,7 @@
 #include "reports/fit/page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +14,9 @@
 #include "reports/fit/text.h"
 #include "reports/html.h"
 #include "reports/markup.h"
+#include "reports/program/finding.h"
+#include "reports/program/provenance.h"
+#include "reports/renderings.h"
 #include "reports/saving.h"
 #include "reports/still.h"
 
@@ -206,6 +210,35 @@ std::vector<Picture> alive(const FitRecord& record, const FitVariable* searched)
                        legend(names), rows, unit.name)}};
 }
 
+/// "torch 2.11.0, tidemark 1.0.0, virtual a100-40g and h100-80g, 2026-11-30".
+std::string made_with(const FitRecord& record) {
+  const RunRecord& run = record.run;
+  std::vector<std::string> out, gpus;
+  for (const FitGpu& gpu : record.gpus) gpus.push_back(gpu.name);
+  if (!run.torch.empty()) out.push_back("torch " + run.torch);
+  out.push_back(version_text(run));
+  out.push_back(fmt::format("virtual {}", fmt::join(gpus, " and ")));
+  if (!run.started.empty()) out.push_back(run.started.substr(0, run.started.find('T')));
+  return one_line(fmt::format("{}", fmt::join(out, ", ")));
+}
+
+/// The page for an issue: its heading, how it was made, and the answers with their table.
+std::string markdown_of(const Document& page, const std::vector<std::string>& lines,
+                        const std::vector<std::vector<std::string>>& rows) {
+  std::string out = "# " + markdown_text(page.headline) + "\n\n" + markdown_text(page.facts[0]) +
+                    "\n\n" + markdown_code(page.facts[1]) + "\n\n";
+  for (const std::string& line : lines) out += "- " + markdown_text(line) + "\n";
+  out += "\n";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const std::string& cell : rows[i]) out += "| " + markdown_text(cell) + " ";
+    out += "|\n";
+    if (i > 0) continue;
+    for (std::size_t k = 0; k < rows[0].size(); ++k) out += "|---";
+    out += "|\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string fit_page(const FitRecord& record) {
@@ -220,9 +253,13 @@ std::string fit_page(const FitRecord& record) {
   std::vector<std::string> lines;
   TextIn in(answer_lines(record));
   for (std::string line; std::getline(in, line);) lines.push_back(line);
-  page.headline = lines.empty() ? "nothing has run" : short_answer(record);
+  page.headline =
+      script_of(record.program) + ": " + (lines.empty() ? "nothing has run" : short_answer(record));
+  page.facts = {made_with(record), command_of(record.run, "fit", record.program)};
+  const auto rows = fit_rows(record);
+  page.markdown = markdown_of(page, lines, rows);
   page.sections.push_back({"", lines, curves(record, searched), {}, {}, maps(record)});
-  page.sections.push_back({"Combinations", {}, {}, fit_rows(record), {}, alive(record, searched)});
+  page.sections.push_back({"Combinations", {}, {}, rows, {}, alive(record, searched)});
   if (record.advice)
     page.sections.push_back(
         {"What would help", advice_lines(*record.advice), {}, advice_rows(*record.advice)});

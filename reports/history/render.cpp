@@ -79,9 +79,9 @@ std::string title(const Trend& trend, const History& history) {
 }
 
 std::string summary(const History& history, std::size_t stepped) {
-  return fmt::format("{} run{}, {} trend{}, {} stepped", history.runs.size(),
-                     history.runs.size() == 1 ? "" : "s", history.trends.size(),
-                     history.trends.size() == 1 ? "" : "s", stepped);
+  return fmt::format("{}, {}, {} stepped", plural(std::ssize(history.runs), "run"),
+                     plural(std::ssize(history.trends), "trend"),
+                     exact(static_cast<std::int64_t>(stepped)));
 }
 
 }  // namespace
@@ -275,9 +275,9 @@ std::string history_html(const History& history, bool all) {
       {},
       {{"run", "started", "exit", "passed", "failed", "skipped", "device", "git", "folder"}}};
   for (auto run = history.runs.rbegin(); run != history.runs.rend(); ++run)
-    runs.rows.push_back({run->id, run->started, std::to_string(run->exit_code),
-                         std::to_string(run->passed), std::to_string(run->failed),
-                         std::to_string(run->skipped), run->device, run->git, run->folder});
+    runs.rows.push_back({run->id, run->started, std::to_string(run->exit_code), exact(run->passed),
+                         exact(run->failed), exact(run->skipped), run->device, run->git,
+                         run->folder});
   out.sections.push_back(std::move(runs));
   return html(out);
 }

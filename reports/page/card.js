@@ -4,10 +4,9 @@ import { bytes } from './format.js';
 
 let card = null;
 
-/** To be called once with the object `run` of the report; `says` makes a sentence of the amount. */
-export function setCard({ device }, says = (amount) => `${device.profile} holds ${amount}`) {
-  const value = device.profile_bytes;
-  card = value > 0 ? { value, text: says(bytes(value)) } : null;
+/** To be called once with the object `run` of the report, of which a real GPU has no profile_bytes. */
+export function setCard({ device: { profile, profile_bytes: whole, capacity_bytes: value = whole } }) {
+  card = whole > 0 && value > 0 ? { value, text: `PyTorch can have ${bytes(value)} on ${profile}` } : null;
 }
 
 /** The line of a chart whose highest level is given: {value, text}; null where it would lie far above the chart. */

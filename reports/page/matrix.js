@@ -47,6 +47,7 @@ function savingCells(best, variant) {
       'td',
       { class: before === null || before <= after ? 'words quiet' : 'words' },
       saving.saved,
+      judged && ' ',
       judged && h('span', { class: `status ${judged}` }, h('span', { class: 'unseen' }, judged)),
     ),
     h('td', { class: 'words quiet' }, saving.price),

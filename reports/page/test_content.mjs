@@ -189,7 +189,8 @@ export const tests = ({ browser, axe, file }) => ({
     assert.deepEqual((await cells(4)).slice(0, 2), ['tests/test_memory.py::test_pair, fixed freed', 'passed']);
     assert.equal((await cells(6))[1], 'skipped: needs two GPUs');
     const words = await text(page);
-    assert.match(words, /memory\/allocated\/limit, rank 0: measured 9,437,184 bytes \(\+1,048,576\), expected at most 8,388,608 bytes/);
+    assert.match(words, /memory\/allocated\/limit, rank 0: measured 9 MiB \(1 MiB more\), expected at most 8 MiB/);
+    assert.deepEqual(await page.locator('section').last().locator('tbody tr').first().locator('[title]').evaluateAll((all) => all.map(({ title, innerText }) => [innerText, title])), [['9 MiB (1 MiB more)', '9,437,184 bytes (+1,048,576)'], ['at most 8 MiB', 'at most 8,388,608 bytes']]);
     assert.match(words, /6 MiB\s+2\s+activations\s+layers\.\*, forward <model>\.py:5/);
     assert.doesNotMatch(words, /No fix ran|No memory over time|No loss/);
     await whole(page, 'tests');

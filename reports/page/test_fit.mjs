@@ -51,7 +51,7 @@ export const tests = ({ browser, axe, file, out }) => {
         record.gpus.map(({ total_bytes, context_bytes }) => total_bytes - context_bytes),
       );
       assert.equal(await page.locator('.chart').getAttribute('data-series'), String(1 + record.gpus.length));
-      assert.equal(await text(page, 'h1'), 'batch 9 on t4-16g, 14 on l4-24g, 55 on h100-80g');
+      assert.equal(await text(page, 'h1'), 'train.py: batch 9 on t4-16g, 14 on l4-24g, 55 on h100-80g');
     },
 
     async 'fit: a cell a run of two variables, red where it does not fit'() {
@@ -86,7 +86,7 @@ export const tests = ({ browser, axe, file, out }) => {
 
     async 'fit: what does not fit, what would help, what was refused'() {
       let page = await open(browser, file('fit_none'));
-      assert.equal(await text(page, 'h1'), 'does not fit on t4-16g');
+      assert.equal(await text(page, 'h1'), 'train.py: does not fit on t4-16g');
       assert.match(await text(page, 'section >> nth=0'), /nothing fits t4-16g: the nearest, batch 1, needs 232.0 MiB more/);
       const tones = await page.locator('.legend li').evaluateAll((all) => all.map(({ className, innerText }) => [innerText.trim(), className]));
       assert.deepEqual(tones.filter(([name]) => name === 'activations'), [['activations', 'kind-activations']], 'the colours of all pages');

@@ -68,8 +68,10 @@ Section checks_of(const Report& report) {
   for (const TrialRecord& trial : report.trials)
     for (const Verdict& one : trial.verdicts)
       if (one.measured)
-        out.rows.push_back({one.variant, trial.schedule, one.name, measured_text(one),
-                            expected_text(one), name_of(one.status)});
+        out.rows.push_back({one.variant, trial.schedule, one.name,
+                            sized_cell(measured_text(one), measured_size(one)),
+                            sized_cell(expected_text(one), expected_size(one)),
+                            name_of(one.status)});
   return out;
 }
 
@@ -135,7 +137,7 @@ TextMaker program_page(const Report& report, const std::vector<HighestPeak>& pea
   }
   const HighestPeak* highest = highest_of(peaks_of);
   out.sections.push_back({"", answer(report, peaks_of)});
-  Section failed{"Verdicts that failed"};
+  Section failed{.title = "Verdicts that failed", .folded = true};
   bool measured = false;
   for (const TrialRecord& trial : report.trials) {
     const std::string where = report.trials.size() > 1 ? trial.schedule + ": " : "";

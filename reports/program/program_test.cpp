@@ -13,6 +13,7 @@
 #include "reports/headline.h"
 #include "reports/markup.h"
 #include "reports/program/finding.h"
+#include "reports/program/page.h"
 #include "reports/program/provenance.h"
 #include "reports/program/sections.h"
 #include "reports/program/text.h"
@@ -50,6 +51,18 @@ Report report(std::vector<TrialRecord> programs) {
   Report out;
   out.trials = std::move(programs);
   return out;
+}
+
+TEST(Program, ChecksHaveUnitsAndEveryByteAsTheirTooltips) {
+  Report one = report({program("lagging", {1500})});
+  one.trials[0].verdicts = {{.name = "memory/reserved/limit",
+                             .status = Status::fail,
+                             .high = 8 << 20,
+                             .measured = 9 << 20,
+                             .unit = "bytes"}};
+  const std::string page = whole(program_page(one, {}, testing::TempDir()));
+  EXPECT_THAT(page, HasSubstr("<span title=\"9,437,184 bytes (+1,048,576)\">9 MiB (1 MiB more)<"));
+  EXPECT_THAT(page, HasSubstr("<span title=\"at most 8,388,608 bytes\">at most 8 MiB<"));
 }
 
 TEST(Program, BracketOfSchedules) {
@@ -257,6 +270,8 @@ TEST(Program, AWaterfallSumsToTheChangeOfThePeak) {
   EXPECT_THAT(markdown, HasSubstr("| +300 | activations |  | a t.py:1 |"));
   EXPECT_THAT(page, HasSubstr(", 150 bytes more at the peak</h1>"));
   EXPECT_THAT(markdown, HasSubstr(", 150 bytes more at the peak\n"));
+  EXPECT_THAT(markdown, testing::StartsWith("# tidemark compare: train.py: "));
+  EXPECT_THAT(page, testing::ContainsRegex("<h1[^>]*>train.py: "));
   EXPECT_THAT(page, testing::ContainsRegex(">-300</td><td[^>]*>other</td>"));
   const Section whole = difference(before, after, 9);
   Bytes drawn = 0;

@@ -39,8 +39,7 @@ std::string provenance(const Report& report) {
   std::vector<std::string> schedules, out;
   for (const TrialRecord& trial : report.trials) schedules.push_back(trial.schedule);
   if (!run.torch.empty()) out.push_back("torch " + run.torch);
-  out.push_back(
-      fmt::format("tidemark {}{}", run.tidemark, run.git.empty() ? "" : " (" + run.git + ")"));
+  out.push_back(version_text(run));
   out.push_back(fmt::format(
       "virtual {}{}", run.profile,
       run.capacity_bytes > 0 ? " with " + bytes_text(run.capacity_bytes) + " for PyTorch" : ""));
@@ -52,12 +51,20 @@ std::string provenance(const Report& report) {
   return one_line(fmt::format("{}", fmt::join(out, ", ")));
 }
 
+std::string version_text(const RunRecord& run) {
+  return fmt::format("tidemark {}{}", run.tidemark, run.git.empty() ? "" : " (" + run.git + ")");
+}
+
 std::string command_of(const Report& report) {
+  return command_of(report.run, "exec", report.trials.front().program->words);
+}
+
+std::string command_of(const RunRecord& run, const std::string& command,
+                       const std::vector<std::string>& program) {
   constexpr std::array kWhere{"--report", "--out", "--color"};
-  std::string out = "tidemark exec";
-  const std::vector<std::string>&argv = report.run.argv,
-        &program = report.trials.front().program->words;
-  auto begin = std::ranges::find(argv, "exec");
+  std::string out = "tidemark " + command;
+  const std::vector<std::string>& argv = run.argv;
+  auto begin = std::ranges::find(argv, command);
   if (begin != argv.end()) ++begin;
   auto end = std::ssize(program) <= argv.end() - begin ? argv.end() - std::ssize(program) : begin;
   if (end > begin && end[-1] == "--") --end;
