@@ -96,9 +96,9 @@ bool has_figures(const Rows& rows, std::size_t column) {
   for (std::size_t r = 1; r < rows.size(); ++r) {
     if (column >= rows[r].size() || rows[r][column].empty()) continue;
     const std::string_view text = rows[r][column], word = text.substr(0, text.find_first_of(" \t"));
-    any = !word.empty() &&
-          std::string_view("0123456789+-").find(word[0]) != std::string_view::npos &&
-          word.find_first_not_of("0123456789+-.,%x") == std::string_view::npos;
+    const std::string_view number = word.substr(0, std::min(word.find("e-"), word.find("e+")));
+    any = !number.empty() && std::string_view("0123456789+-").find(number[0]) != text.npos &&
+          number.find_first_not_of("0123456789+-.,%x") == text.npos;
     if (!any) break;
   }
   return any;

@@ -12,7 +12,7 @@ export async function pictures(browser, report, out) {
   let page = await open(browser, report, { width });
   if ((await page.locator('#memory').count()) > 0) {
     const { y, height } = await page.locator('.icicle').boundingBox();
-    await page.screenshot({ path: `${out}/program.png`, fullPage: true, clip: { x: 0, y: 0, width, height: y + height + 24 } });
+    await page.screenshot({ path: `${out}/program.png`, fullPage: true, clip: { x: 0, y: 0, width, height: y + height + 8 } });
     return;
   }
   if ((await page.locator('.stacks').count()) > 0) {

@@ -208,6 +208,8 @@ export const tests = ({ browser, axe, file }) => ({
     assert.equal(await page.locator('figure .chart').count(), 2);
     assert.equal((await paths(page, 'figure >> nth=0 >>')).length, 2);
     const chart = page.locator('figure .chart').first();
+    const set = await page.locator('section').first().locator('tbody tr').evaluateAll((rows) => rows.map(({ cells }) => [...cells].map((cell) => cell.className)));
+    assert.deepEqual(set, [['', '', 'figure', 'figure'], ['', '', 'figure', 'figure']], 'names and times are no figures');
     assert.match(await readAt(page, chart, 2), /^run 1: base no number, new 1,048,576 bytes/);
     assert.deepEqual(await accessibility(page, axe), []);
     await whole(page, 'document');

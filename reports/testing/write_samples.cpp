@@ -54,20 +54,23 @@ int main(int argc, char** argv) try {
                           {{"report.html", tidemark::html(sample, &before, &since, &nights)}});
     tidemark::write_files(
         folder / "document",
-        {{"report.html", tidemark::html(tidemark::Document{
-                             "history",
-                             "2 runs, <b>1</b> stepped",
-                             tidemark::Status::fail,
-                             {{"Peaks </script>",
-                               {"A line of text.", "Another."},
-                               {{"memory <i>",
-                                 "run",
-                                 "active",
-                                 true,
-                                 {{"base", {{0, 1 << 20}, {1, NAN}, {2, 2 << 20}, {3, 3 << 20}}},
-                                  {"new", {{0, 1 << 20}, {3, 4 << 20}}}}},
-                                {"loss", "step", "loss", false, {{"", {{0, 0.25}, {1, 0.125}}}}}},
-                               {{"run", "peak"}, {"r1", "1,048,576"}}}}})}});
+        {{"report.html",
+          tidemark::html(tidemark::Document{
+              "history",
+              "2 runs, <b>1</b> stepped",
+              tidemark::Status::fail,
+              {{"Peaks </script>",
+                {"A line of text.", "Another."},
+                {{"memory <i>",
+                  "run",
+                  "active",
+                  true,
+                  {{"base", {{0, 1 << 20}, {1, NAN}, {2, 2 << 20}, {3, 3 << 20}}},
+                   {"new", {{0, 1 << 20}, {3, 4 << 20}}}}},
+                 {"loss", "step", "loss", false, {{"", {{0, 0.25}, {1, 0.125}}}}}},
+                {{"run", "started", "peak", "mean"},
+                 {"20261130-171737-197a2a", "2026-11-30T17:17:38Z", "1,048,576", "-0.5"},
+                 {"20261130-171729-38f2a7", "2026-11-30T17:17:30Z", "2 MiB", "8.8e-05"}}}}})}});
     const tidemark::Report old = tidemark::read_report(folder / "program"),
                            fresh = tidemark::write_program(folder / "program_changed",
                                                            {tidemark::training(5, 3, 9)});
