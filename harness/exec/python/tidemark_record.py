@@ -8,6 +8,7 @@ import sys
 import threading
 
 import tidemark_collector
+import tidemark_imported
 import tidemark_launcher
 from tidemark_platform import stop
 from tidemark_settings import settings
@@ -184,6 +185,7 @@ class Record:
             self.labels.label_at_end()
             if gc.isenabled():
                 self.layer.tidemark_record_program_ends()
+                tidemark_imported.end()  # nothing that was imported before a copy began waits for the collector
                 gc.collect()  # as Python does next; what cycles of references held until the end
         self.write()
         self.libraries.tidemark_device_program_ends()
