@@ -155,10 +155,11 @@ print(*(one.name[5:] for one in ast.parse(open(sys.argv[1]).read()).body if isin
 endfunction()
 
 # tidemark_pytest(PREFIX SCRIPT LAYER [TOGETHER] [SERVED] [TESTS ...] [NIGHT reason] [WORDS ...] [ENVIRONMENT ...] [PROPERTIES ...])
-# Tests of pytest, each a test of ctest with the prefix before its name: those of the file, or those that TESTS names. WORDS are pytest's. With TOGETHER
-# they are one test of ctest for each tier, since they share what takes long, or are over sooner than pytest has started. With SERVED their programs are
-# copies of a process that has imported torch once for the whole run (harness/exec/testing/exec_server.py). With NIGHT all of them are for the night.
-# Plugins of pytest that the machine has are not loaded: Hypothesis alone takes 0.2 CPU s.
+# Tests of pytest, those of the file or those that TESTS names. The fast ones of a file are one test of ctest, since each pytest takes 0.6 CPU s to start:
+# <prefix><name of the test> where there is one, else <prefix><name of the script>, in which a prefix that ends so is not repeated (`exec_labels_test`). Those of
+# the night are a test of ctest each, or with TOGETHER one as well, `<prefix>night_test`; of a file with TOGETHER the fast ones are `<prefix>test`. WORDS are
+# pytest's. With SERVED their programs are copies of a process that has imported torch once for the whole run (harness/exec/testing/exec_server.py). With
+# NIGHT all of them are for the night. Plugins of pytest that the machine has are not loaded: Hypothesis alone takes 0.2 CPU s.
 function(tidemark_pytest prefix script layer)
   cmake_parse_arguments(arg "TOGETHER;SERVED" "NIGHT" "TESTS;WORDS;ENVIRONMENT;PROPERTIES" ${ARGN})
   set(path ${CMAKE_SOURCE_DIR}/${script})
@@ -190,11 +191,12 @@ function(tidemark_pytest prefix script layer)
   set(tests)
   foreach(tier fast night)
     set(nodes ${${tier}})
+    list(LENGTH nodes count)
     list(TRANSFORM nodes PREPEND ${path}::test_)
-    if(arg_TOGETHER AND nodes AND NOT arg_TESTS AND NOT (fast AND night))
-      set(nodes ${path})
-    endif()
-    if(arg_TOGETHER AND nodes)
+    if(count GREATER 0 AND (arg_TOGETHER OR ("${tier}" STREQUAL "fast" AND count GREATER 1)))
+      if(NOT arg_TESTS AND NOT (fast AND night))
+        set(nodes ${path})
+      endif()
       set(name ${prefix}test)
       set(reason "")
       if("${tier}" STREQUAL "night")
@@ -203,6 +205,12 @@ function(tidemark_pytest prefix script layer)
         endif()
         list(GET night 0 first)
         set(reason "${night_${first}}")
+      elseif(NOT arg_TOGETHER)
+        get_filename_component(stem ${script} NAME_WE) # x_test
+        string(REGEX REPLACE "_test$" "" stem ${stem})
+        if(NOT "${prefix}" MATCHES "(^|_)${stem}_$")
+          set(name ${prefix}${stem}_test)
+        endif()
       endif()
       tidemark_add_test(NAME ${name} COMMAND ${command} ${nodes} LABELS ${layer} NIGHT "${reason}")
       list(APPEND tests ${name})
