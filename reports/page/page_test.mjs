@@ -1,16 +1,19 @@
-// page_test.mjs TOOLS OUT FILE [PART]: the page of the made-up reports in OUT/reports, in headless Chromium with the network cut, by the
-// tests of test_FILE.mjs. Every chart has its data, every control changes what it should, names stay text, nothing is wrong on the console,
+// page_test.mjs TOOLS OUT FILE[,FILE...] [PART]: the page of the made-up reports in OUT/reports, in headless Chromium with the network cut, by
+// the tests of test_FILE.mjs. Every chart has its data, every control changes what it should, names stay text, nothing is wrong on the console,
 // axe-core finds nothing, a huge report answers in time. PART: tests with it in their names. Pictures and a print stay in OUT. Exits with 77
 // where there is no browser.
 import { launch } from './browser.mjs';
 
 const [tools, out, of, part = ''] = process.argv.slice(2);
 const { browser, axe } = await launch(tools);
-const all = (await import(`./test_${of}.mjs`)).tests({ browser, axe, out, file: (name) => `${out}/reports/${name}/report.html` });
-const tests = Object.fromEntries(Object.entries(all).filter(([name]) => name.includes(part)));
+const tests = [];
+for (const name of of.split(',')) {
+  const all = (await import(`./test_${name}.mjs`)).tests({ browser, axe, out, file: (report) => `${out}/reports/${report}/report.html` });
+  tests.push(...Object.entries(all).filter(([test]) => test.includes(part)));
+}
 
 let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
+for (const [name, test] of tests) {
   const start = Date.now();
   try {
     await test();
@@ -23,6 +26,6 @@ for (const [name, test] of Object.entries(tests)) {
   }
 }
 await browser.close();
-const passed = Object.keys(tests).length - failed;
+const passed = tests.length - failed;
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed > 0 || passed === 0 ? 1 : 0);
