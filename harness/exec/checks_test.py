@@ -96,11 +96,22 @@ def test_fits():
     Said("--fits", "t4-16g", "--", "true").ends(5, "FAIL unknown: no process has recorded CUDA memory")
 
 
+def annotations_of(result):
+    """The lines for a job of CI, each with the name of its check."""
+    lines = [line for line in result.err.splitlines() if line.startswith("::error ")]
+    found = [re.fullmatch(r"::error file=(\w+\.py),line=\d+,title=--([\w-]+)::--.*", line) for line in lines]
+    result.check(all(found), f"a line for a job of CI: {lines}")
+    return [one.groups() for one in found]
+
+
 def test_no_growth():
+    """What grows fails, and is a line at the program's line in a job of CI."""
     leak = [sys.executable, HERE / "leak.py"]
-    grows = Said("--report", FOLDER / "leak", "--no-growth", "--", *leak, "total").ends(5, "FAIL --no-growth: ", "held by `total` in train")
+    grows = Said("--report", FOLDER / "leak", "--no-growth", "--max-peak", "1MiB", "--", *leak, "total", folder=HERE, GITHUB_ACTIONS="true")
+    grows.ends(5, "FAIL --no-growth: ", "held by `total` in train")
     grows.check(grows.err.index("grows by") < grows.err.index("peaks, MiB"), "the answer first")
     grows.check(record_of(FOLDER / "leak")["summary"]["exit_code"] == 5, "the same exit code")
+    grows.check(sorted(annotations_of(grows)) == [("leak.py", "max-peak"), ("leak.py", "no-growth")], "a line for each check")
     Said("--report", FOLDER / "flat", "--no-growth", "--", *leak, "none").ends(0, "--no-growth: none")
     python(train(1, 2), "--report", FOLDER / "short", "--no-growth").ends(5, "FAIL --no-growth: unknown: the program made 2 steps, and at least 5 show it")
     Said("--no-growth", "--", "true").refuses("--no-growth needs --report")
@@ -108,16 +119,16 @@ def test_no_growth():
 
 def test_annotations():
     """In a job of CI each failure is a line at the line of the program, on whatever many ranks, and nowhere else."""
-    leak = ["--", sys.executable, HERE / "leak.py", "total"]
-    for number, variable in enumerate(("GITHUB_ACTIONS", "GITLAB_CI"), 1):
-        result = Said("--report", FOLDER / f"ci{number}", "--ranks", number, "--no-growth", "--max-peak", "1MiB", *leak, folder=HERE, **{variable: "true"}).ends(5)
-        lines = [line for line in result.err.splitlines() if line.startswith("::error ")]
-        result.check(len(lines) == 2 and all(re.match(r"::error file=leak\.py,line=\d+,title=--(no-growth|max-peak)::--", line) for line in lines), f"{lines}")
-        worst = f"rank {number - 1} reserves "
-        for line in (next(line for line in lines if "--max-peak" in line), next(line for line in result.err.splitlines() if line.startswith("FAIL --max-peak"))):
-            result.check(worst in line and line.endswith(" more than 1 MiB" + (" (the worst of 2)" if number == 2 else "")), f"{line}: the worst rank of {number}")
-    Said("--report", FOLDER / "none", "--max-peak", "1MiB", *leak, GITHUB_ACTIONS="", GITLAB_CI="").check(
-        "::error" not in (FOLDER / "none" / "summary.md").read_text(), "none elsewhere")
+    (FOLDER / "large.py").write_text("import os, torch\nx = torch.empty((2 + 20 * int(os.environ.get('RANK', 0))) << 20, dtype=torch.uint8, device='cuda')\n")
+    for ranks, job in ((1, {"GITHUB_ACTIONS": "true"}), (2, {"GITLAB_CI": "true"}), (1, {"GITHUB_ACTIONS": "", "GITLAB_CI": ""})):
+        report = FOLDER / f"ci{''.join(job)}"
+        result = Said("--report", report, "--ranks", ranks, "--max-peak", "1MiB", "--", sys.executable, "large.py", folder=FOLDER, **job).ends(5)
+        result.check(annotations_of(result) == ([("large.py", "max-peak")] if "true" in job.values() else []), f"in {job}")
+        worst = f"rank {ranks - 1} reserves {'22' if ranks == 2 else '2'} MiB, "
+        for line in result.err.splitlines():
+            if line.startswith(("FAIL --max-peak", "::error")):
+                result.check(worst in line and line.endswith(" more than 1 MiB" + (" (the worst of 2)" if ranks == 2 else "")), f"{line}: the worst rank of {ranks}")
+    result.check("::error" not in (report / "summary.md").read_text(), "none elsewhere")
 
 
 def test_two_processes_of_one_rank():

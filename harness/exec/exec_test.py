@@ -162,7 +162,7 @@ def peaks(name, *words):
     return result, report, [[device[key] for key in ("allocated", "active", "reserved")] for rank in report["trials"][0]["program"]["ranks"] for device in rank["devices"]]
 
 
-# night: three programs in six runs of mode math and known; exec_values_read and exec_tuned hold the rules of known by day
+# night: three programs in six runs of mode math and known; exec_values_read and exec_kinds_compiled_code hold the rules of known by day
 def test_known():
     """The peaks of mode known are those of math, whatever it computes of a program: all of it, or next to nothing."""
     scaler, shard = HERE / "scaler.py", HERE / "shard.py"
@@ -179,21 +179,6 @@ def test_known():
                 checks = [e for e in events if e["answer"] == "no overflow"]
                 result.check(checks and all(e["line"].startswith(str(scaler) + ":") for e in checks), "where the overflow was asked for")
                 result.ends(0, "values that were not known", "scaler.py:22  aten::_amp_foreach_non_finite_check_and_unscale_  no overflow, ")
-
-
-def test_tuned():
-    """Inductor's autotuner keeps what a kernel changes on the host; values that are not known stay where they are."""
-    result = python("""from types import SimpleNamespace
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-x = torch.empty(1 << 20, dtype=torch.uint8, device='cuda')
-tuner = CachingAutotuner.__new__(CachingAutotuner)
-tuner.optimize_mem, tuner.mutated_arg_names, tuner.fn = True, ['x'], SimpleNamespace(arg_names=['x'])
-kept = tuner.copy_args_to_cpu_if_needed(x)
-tuner.restore_args_from_cpu(kept)
-(kept_of, on_host), = kept.values()
-print(kept_of is x, on_host.numel(), on_host.is_pinned())
-""").ends(0)
-    result.check(result.out == "True 1048576 True\n", "a place on the host, without values")
 
 
 # night: six programs of one rank of eight; exec_absent holds such ranks by day
