@@ -39,6 +39,20 @@ export const tests = ({ browser, axe, file, out }) => ({
     await page.screenshot({ path: `${out}/program.png`, fullPage: true });
   },
 
+  async 'a head sorts what is alive by its column, and the other way when it is clicked again'() {
+    const page = await open(browser, file('program'));
+    const bytes = (await rowsOf(page)).map((row) => Number(row.at(-1)));
+    assert.deepEqual(bytes, [...bytes].sort((a, b) => b - a), 'the largest first');
+    for (const sort of ['ascending', 'descending']) {
+      await page.locator('.alive th button').nth(2).click();
+      assert.equal(await page.locator('.alive th').nth(2).getAttribute('aria-sort'), sort);
+      const kinds = (await rowsOf(page)).map(([kind]) => kind);
+      assert.ok(new Set(kinds).size > 2);
+      const wanted = [...kinds].sort((a, b) => a.localeCompare(b));
+      assert.deepEqual(kinds, sort === 'ascending' ? wanted : wanted.reverse(), sort);
+    }
+  },
+
   async 'the bars of a change lead from the old peak to the new one, to the byte'() {
     const [page, before] = [await open(browser, file('program_changed')), JSON.parse(readFileSync(`${dirname(file('program'))}/report.json`, 'utf8'))];
     const after = JSON.parse(readFileSync(`${dirname(file('program_changed'))}/report.json`, 'utf8'));

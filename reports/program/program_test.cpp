@@ -12,6 +12,7 @@
 #include "reports/compare/render.h"
 #include "reports/headline.h"
 #include "reports/markup.h"
+#include "reports/program/alive.h"
 #include "reports/program/finding.h"
 #include "reports/program/page.h"
 #include "reports/program/provenance.h"
@@ -352,6 +353,17 @@ TEST(Program, CompareMissesWhatWasNotMeasured) {
   EXPECT_THAT(compare(killed, base, {}).fresh, ElementsAre("program under lagging, rank 1"));
   EXPECT_THAT(compare(base, report({program("instant", {1000, 1000})}), {}).missing,
               ElementsAre("program under lagging"));
+}
+
+TEST(Alive, TheDeviceThatHasMostLeftAtTheEndComesFirst) {
+  HighestPeak peak;
+  peak.file = "rank0.record";
+  for (int rank = 0; rank < 3; ++rank)
+    peak.left.push_back(
+        {fmt::format("rank{}", rank), 0, false, (rank == 1 ? 3 : 1 + rank / 2) << 20, {}});
+  EXPECT_THAT(alive_text({peak}),
+              HasSubstr("alive at the program's end, as requested: 3 MiB of rank 1 (); "
+                        "1 MiB of rank 0, 2 MiB of rank 2\n"));
 }
 
 }  // namespace

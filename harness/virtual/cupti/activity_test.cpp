@@ -148,6 +148,21 @@ TEST_F(Cupti, CallsAndWhatTheyPutOntoTheDeviceBelongTogether) {
   EXPECT_EQ(64u, copies[0].bytes);
 }
 
+// CUPTI's numbers: host to device 1, device to host 2, within a device 8, within the host 9.
+TEST_F(Cupti, CopiesSayBetweenWhatTheyCopy) {
+  tidemark_device_set_data(1);
+  char host[64] = {}, also_host[64];
+  CUDA(cudaMemcpyAsync(memory, host, 64, cudaMemcpyDefault, stream));
+  CUDA(cudaMemcpyAsync(host, memory, 64, cudaMemcpyDefault, stream));
+  CUDA(cudaMemcpyAsync(memory + 64, memory, 64, cudaMemcpyDefault, stream));
+  CUDA(cudaMemcpyAsync(also_host, host, 64, cudaMemcpyDefault, stream));
+  tidemark_device_set_data(0);
+  stop();
+  std::vector<int> copy_kinds;
+  for (const Memcpy& copy : all<Memcpy>()) copy_kinds.push_back(copy.copy_kind);
+  EXPECT_EQ(copy_kinds, (std::vector<int>{1, 2, 8, 9}));
+}
+
 TEST_F(Cupti, TimesOfTheDeviceAreThoseOfTheVirtualClock) {
   const std::uint64_t begin = ticks();
   cuptiActivityPushExternalCorrelationId(kCustom, 1);
