@@ -140,4 +140,4 @@ def test_refused():
     result = python("x = torch.ones(1, 8, 8, 8, device='cuda', dtype=torch.bfloat16)\ntorch.nn.functional.conv2d(x, x)", "--gpu", "t4-16g").ends(0)
     result.check(WARNING not in result.err, "no workspace of cuDNN")
     python("import os\nos.environ['TORCH_CUDNN_V8_API_DISABLED'] = '1'\nx = torch.ones(1, 8, 8, 8, device='cuda')\ntorch.nn.functional.conv2d(x, x)").ends(
-        1, "is not modelled by the virtual device", "CUDNN_STATUS_NOT_SUPPORTED")
+        1, "tidemark: cudnn", "is not modelled by the virtual device", "torch.backends.cudnn.enabled = False", "CUDNN_STATUS_NOT_SUPPORTED")

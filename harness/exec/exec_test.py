@@ -36,8 +36,6 @@ def test_alone():
                "5 + 2 MiB, whatever was reset")
     python("from torch.backends import cudnn\na, b, c = torch._C._cudnn.getCompileVersion()\nassert cudnn.version() == 10000 * a + 100 * b + c\n"
            "assert cudnn.is_acceptable(torch.ones(1, device='cuda'))").ends(0)
-    python("x = torch.ones(1, 8, 8, 8, device='cuda')\ntorch.nn.functional.conv2d(x, x)", TORCH_CUDNN_V8_API_DISABLED="1").ends(
-        1, "tidemark: cudnn", "is not modelled by the virtual device", "torch.backends.cudnn.enabled = False", "CUDNN_STATUS_NOT_SUPPORTED")
     python("torch.empty(7 << 20, dtype=torch.uint8, device='cuda')", "--max-peak", 20 * MIB - 1024).ends(
         5, "FAIL --max-peak: process", "reserves 20 MiB, 1 KiB more than 20.0 MiB")
     Said("--max-peak", "7MiB", "--", "true").ends(5, "FAIL unknown: no process has recorded CUDA memory")
@@ -334,8 +332,6 @@ def test_refused():
     if bare:
         Said("--", sys.executable, "-c", "0", path="").refuses("has no torch: install torch 2.", " (python3 -m pip install torch==2.", "which needs no preparation; it may be 2.4 to 2.")
     Said("--", "true", TMPDIR="/nowhere").refuses("TMPDIR is not a folder: /nowhere")
-    python("torch.ones(1, device='cuda')", "--report", FOLDER / "async", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync").ends(
-        2, "error: exec: --report needs PyTorch's own allocator: cudaMallocAsync")
     Said("--gpu", "no-such-gpu", "--", "true").refuses("no-such-gpu")
     Said("--schedule", "never", "--", "true").refuses("--schedule")
     Said("--capacity", "much", "--", "true").refuses("--capacity much")

@@ -93,8 +93,9 @@ def test_causes():
 
     command = ("--", sys.executable, "-c")
     holds(cause(1, "--gpu", "abacus", "--", "true"), 2, "", "exec: ")
-    holds(cause(2, "--report", FOLDER / "async", *command, "import torch; torch.ones(1, device='cuda')", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync"),
-          2, "", "exec: --report needs PyTorch's own allocator")
+    other = cause(2, "--report", FOLDER / "async", *command, "import torch; torch.ones(1, device='cuda')", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+    holds(other, 2, "", "exec: --report needs PyTorch's own allocator")
+    other.ends(2, "error: exec: --report needs PyTorch's own allocator: cudaMallocAsync")
     ends = "import os, signal, time\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(60)"
     holds(cause(3, "--ranks", 2, *command, ends), 137, "rank 1", "rank 1 was ended by signal 9 (Killed)")
     holds(cause(4, *command, "print('error: exec: is the text of a program'); raise SystemExit(2)"), 2, sys.executable, "ended with exit code 2")
