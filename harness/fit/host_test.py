@@ -16,7 +16,7 @@ WAITS = TRAIN.replace("model =", "import pathlib, time\nif batch == 3 and not pa
 def test_a_limit_of_the_host():
     """What the host refuses is an error of the host with exit code 3, in fit and in exec, and nothing of it is kept."""
     script("little.py", "import sys, torch\nx = torch.empty(72 << 20, dtype=torch.uint8, device='cuda')\nprint(x.numel())\n")
-    words = ("--vary", "batch=1,2", "--jobs", "1", "--gpu", "h100-80g", "--no-server", "--", "python3", "little.py", "{batch}")
+    words = ("--vary", "batch=1", "--jobs", "1", "--gpu", "h100-80g", "--no-server", "--", "python3", "little.py", "{batch}")
     limited = subprocess.run(["prlimit", "--as=3000000000", TIDEMARK, "fit", *words], cwd=FOLDER, env=ENVIRONMENT, capture_output=True, text=True, timeout=400, check=False)
     said = limited.stdout + limited.stderr
     assert limited.returncode == 3 and "does not fit" not in said, said
@@ -93,7 +93,7 @@ def test_interrupted_at_its_start():
 def test_interrupted_before_it_begins():
     """A fit that is ended while its Python is asked for its libraries leaves no folder, and no word of that Python's."""
     script("early.py", TRAIN)
-    place = FOLDER / "asked"
+    place = FOLDER / "before"
     place.mkdir()
     for wait in (0.04, 0.07, 0.1, 0.13):
         with subprocess.Popen([TIDEMARK, "fit", "--fresh", "--vary", "batch=1..4", "--", "python3", "early.py", "{batch}"], cwd=FOLDER, env={**ENVIRONMENT, "TMPDIR": str(place)},
