@@ -26,6 +26,10 @@ class VirtualDevice {
   /// The next allocation of device memory is made so many bytes above the lowest address, as are
   /// all from the first such call on. Returns where; 0 where it cannot be.
   virtual std::uintptr_t place_next(Bytes offset) = 0;
+  /// From now on an event that is recorded on this stream (a cudaStream_t) is done when the host
+  /// waits for it, or when it is one of the first `count` of release_records.
+  virtual void hold_records(void* stream) = 0;
+  virtual void release_records(void* stream, std::uint64_t count) = 0;
   /// Turns the detection of races on or off for the operations after begin(); on at first.
   virtual void set_race_detection(bool on) = 0;
   virtual bool detects_races() const = 0;

@@ -72,6 +72,10 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
   std::uintptr_t place_next(Bytes offset) override {
     return offset < 0 ? 0 : tidemark_device_place_next(static_cast<std::uint64_t>(offset));
   }
+  void hold_records(void* stream) override { tidemark_device_hold_records(stream); }
+  void release_records(void* stream, std::uint64_t count) override {
+    tidemark_device_release_records(stream, count);
+  }
   void set_race_detection(bool on) override { races_ = on; }
   bool detects_races() const override { return races_; }
   void phase(const std::string& name) override {
@@ -143,6 +147,8 @@ class VirtualPlatform final : public Platform, public VirtualDevice {
   TIDEMARK_CONTROL(tidemark_device_set_seed);
   TIDEMARK_CONTROL(tidemark_device_set_profile);
   TIDEMARK_CONTROL(tidemark_device_place_next);
+  TIDEMARK_CONTROL(tidemark_device_hold_records);
+  TIDEMARK_CONTROL(tidemark_device_release_records);
   TIDEMARK_CONTROL(tidemark_device_set_capacity);
   TIDEMARK_CONTROL(tidemark_device_error);
   TIDEMARK_CONTROL(tidemark_device_describe);

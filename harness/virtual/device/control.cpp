@@ -1,5 +1,6 @@
 #include "harness/virtual/device/control.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -87,6 +88,17 @@ uint64_t tidemark_device_place_next(uint64_t offset) {
   fail(e, "an allocation cannot be placed at " + std::to_string(offset) +
               ": memory is allocated already, or that is not a multiple of 2 MiB in range");
   return 0;
+}
+
+void tidemark_device_hold_records(void* stream) {
+  auto [e, lock] = locked();
+  if (Stream* const s = e.find(static_cast<StreamHandle>(stream))) s->holds_records = true;
+}
+
+void tidemark_device_release_records(void* stream, uint64_t count) {
+  auto [e, lock] = locked();
+  if (Stream* const s = e.find(static_cast<StreamHandle>(stream)))
+    s->released = std::max(s->released, count);
 }
 
 void tidemark_device_set_data(int on) {

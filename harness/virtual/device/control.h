@@ -52,6 +52,11 @@ void tidemark_device_read_memory(int device,
 /// highest range. Returns the address, or 0: memory was allocated before the first call, or no
 /// multiple of 2 MiB.
 uint64_t tidemark_device_place_next(uint64_t offset);
+/// From now on an event that is recorded on this stream (a cudaStream_t) is done when the host
+/// waits for it, or when it is one of the first `count` of them that release_records was told; for
+/// replays of recordings.
+void tidemark_device_hold_records(void* stream);
+void tidemark_device_release_records(void* stream, uint64_t count);
 /// True if copies, memsets and collectives move bytes (mode math); else they only cost time.
 /// While they move, a kernel launch on a thread that has not suspended data fails with
 /// cudaErrorNotSupported: its results would not exist.

@@ -43,6 +43,8 @@ struct Stream {
   StreamHandle handle = nullptr;
   std::shared_ptr<Capture> capture;           // while it is being captured (capture.h)
   std::vector<CUgraphNode_st*> capture_ends;  // that its next operation comes after
+  bool holds_records = false;                 // tidemark_device_hold_records; since then:
+  std::uint64_t records = 0, released = 0;    // of events; how many of them are done
 };
 
 /// A point in a stream's work.

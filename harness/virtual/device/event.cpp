@@ -28,6 +28,8 @@ void record(Engine& e, Event& event, Stream& s) {
   // An idle stream reaches the record when the host has put it there.
   event.record.time = std::max(event.record.time, e.now);
   event.recorded = true;
+  event.holder = s.holds_records ? &s : nullptr;
+  if (event.holder != nullptr) event.held = ++s.records;
   note_event(s, &event - table().events.data(), event.record.time);
   if (!event.shared) return;
   SharedEntry& entry = *event.shared->entry;
@@ -297,6 +299,8 @@ cudaError_t query_event(EventHandle event) {
     return cudaErrorNotReady;
   look_at_others(e, *event_state);
   if (!event_state->recorded) return cudaSuccess;
+  if (const Stream* holder = event_state->holder; holder && holder->released < event_state->held)
+    return cudaErrorNotReady;
   const Mark record = event_state->record;
   if (others_have_waited(*event_state)) {
     if (drives_device(e)) e.complete(record);
@@ -316,6 +320,8 @@ cudaError_t synchronise_event(EventHandle event) {
   if (!event_state->recorded) return cudaSuccess;
   const int device = event_state->device;
   const Mark record = event_state->record;
+  if (Stream* const holder = event_state->holder)
+    holder->released = std::max(holder->released, event_state->held);
   tell_others(*event_state);
   synchronise_with(lock, record);
   release_pool_memory(device);

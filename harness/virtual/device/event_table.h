@@ -31,6 +31,8 @@ struct Event {
   std::uint32_t generation = 0;
   bool alive = false, recorded = false;
   Mark record = {};
+  Stream* holder = nullptr;                        // a stream that holds the record (control.h)
+  std::uint64_t held = 0;                          // its number there
   std::size_t deferred = 0;                        // records that are to be carried out
   std::shared_ptr<SharedEvent> shared = nullptr;   // of cudaEventInterprocess
   std::shared_ptr<Capture> capture = nullptr;      // that the latest record belongs to,

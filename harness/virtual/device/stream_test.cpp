@@ -29,6 +29,27 @@ TEST_P(Streams, QueryFollowsTheSchedule) {
       << "a synchronisation moves the host to the end of the work";
 }
 
+TEST_P(Streams, AHeldRecordIsDoneWhenItIsReleasedOrWaitedFor) {
+  const cudaStream_t held = make_stream(), other = make_stream();
+  const cudaEvent_t before = make_event(), first = make_event(), second = make_event(),
+                    beside = make_event();
+  CUDA(cudaEventRecord(before, held));
+  tidemark_device_hold_records(held);
+  CUDA(cudaEventRecord(first, held));
+  CUDA(cudaEventRecord(second, held));
+  CUDA(cudaEventRecord(beside, other));
+  CUDA(cudaEventQuery(before));
+  CUDA(cudaEventQuery(beside));
+  for (int poll = 0; poll < 10'000; ++poll)
+    ASSERT_EQ(cudaErrorNotReady, cudaEventQuery(first)) << poll;
+  tidemark_device_release_records(held, 1);
+  CUDA(cudaEventQuery(first));
+  EXPECT_EQ(cudaErrorNotReady, cudaEventQuery(second));
+  CUDA(cudaEventSynchronize(second));
+  CUDA(cudaEventQuery(second));
+  cudaGetLastError();
+}
+
 TEST_P(Streams, EnoughHostTimeCompletesWorkOnlyWhenCalibrated) {
   const cudaStream_t s = make_stream(), other = make_stream();
   run(s, 10'000);
