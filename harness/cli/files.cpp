@@ -67,6 +67,7 @@ int run_act(const Act& act) {
 
 void add_file_commands(CLI::App& app, Act& act) {
   add_compare(app, act);
+  add_explain(app, act);
   add_history(app, act);
   add_judge(app, act);
   add_open(app, act);

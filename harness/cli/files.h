@@ -1,5 +1,5 @@
-// Commands that read files and need neither a device nor ranks: compare, history, judge, open,
-// report, snapshot and gpu recording.
+// Commands that read files and need neither a device nor ranks: compare, explain, history, judge,
+// open, report, snapshot and gpu recording.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,6 +26,7 @@ void add_file_commands(CLI::App& app, Act& act);
 
 void add_compare(CLI::App& app, Act& act);
 void add_completion(CLI::App& app, Act& act);
+void add_explain(CLI::App& app, Act& act);
 void add_history(CLI::App& app, Act& act);
 void add_judge(CLI::App& app, Act& act);
 void add_open(CLI::App& app, Act& act);
@@ -37,6 +38,8 @@ void add_losses(CLI::App& compare, Act& act);
 void add_recording(CLI::App& gpu, Act& act);
 /// Below `snapshot`; the one of them that needs a device, the virtual one.
 void add_snapshot_replay(CLI::App& app, Act& act);
+/// Likewise, for explain.
+void add_what_if(CLI::App& app, Act& act);
 
 /// Adds a run to the history beside its folder. Never harms the run: what goes wrong is one line of
 /// warning.

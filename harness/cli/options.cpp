@@ -254,6 +254,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);
+  add_what_if(app, options.act);
   app.footer("exit codes of run: " + kCodesOfRun +  // after the commands, which would take it over
              ". The help of every other command names its own exit codes.");
 

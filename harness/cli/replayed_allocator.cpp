@@ -3,6 +3,7 @@
 #include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "harness/device/platform.h"
 #include "harness/memory/error.h"
+#include "harness/record/units.h"
 
 namespace tidemark {
 namespace {
@@ -124,6 +126,49 @@ void* ReplayedAllocator::take(const Request& request) {
 }
 
 void ReplayedAllocator::give(void* block) { allocator::raw_delete(block); }
+
+void ReplayedAllocator::hold(std::size_t holders) {
+  holders_.resize(holders);
+  for (cudaStream_t& one : holders_) {
+    if (cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking) != cudaSuccess)
+      throw SnapshotError("has frees that wait for more streams than can be made");
+    virtual_device()->hold_records(one);
+  }
+}
+
+void ReplayedAllocator::give_later(void* block, std::size_t holder) {
+  const c10::Device device(c10::kCUDA, 0);
+  const c10::DataPtr data(block, block, allocator::get()->raw_deleter(), device);  // frees it
+  allocator::recordStream(data, c10::cuda::getStreamFromExternal(holders_.at(holder), 0));
+}
+
+void ReplayedAllocator::come_back(std::size_t holder, std::uint64_t number) {
+  virtual_device()->release_records(holders_.at(holder), number);
+}
+
+void ReplayedAllocator::limit(Bytes capacity) {
+  if (!set_capacity(capacity > 0 ? capacity : kNoLimit))
+    throw SnapshotError(
+        fmt::format("has {} from before its trace, more than the {} that the allocator can have",
+                    bytes_text(figures().reserved), bytes_text(capacity)));
+  allocator::resetPeakStats(0);
+}
+
+void ReplayedAllocator::set_fraction(double fraction) {
+  if (fraction > 1) throw SnapshotError("per_process_memory_fraction is above 1");
+  allocator::setMemoryFraction(fraction, 0);
+}
+
+ReplayedAllocator::Figures ReplayedAllocator::figures() const {
+  const auto stats = allocator::getDeviceStats(0);
+  return {stats.reserved_bytes[0].current, stats.reserved_bytes[0].peak,
+          stats.allocated_bytes[0].peak, stats.active_bytes[0].peak, stats.num_alloc_retries};
+}
+
+Bytes ReplayedAllocator::device_free() const {
+  std::size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<Bytes>(free) : 0;
+}
 
 void ReplayedAllocator::release() { allocator::emptyCache(); }
 

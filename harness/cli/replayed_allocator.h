@@ -31,6 +31,9 @@ struct SegmentEvent {
 class ReplayedAllocator {
  public:
   static constexpr std::int64_t kLargestSmall = 1 << 20;  // bytes of a block in a small segment
+  /// More than any GPU has. An expandable segment of it reserves its addresses, one or two for each
+  /// stream, and there are 20 TiB of these.
+  static constexpr Bytes kNoLimit = Bytes{280} << 30;
   /// Takes streams and addresses from the segments before the trace, and from the trace. Throws
   /// SnapshotError for more streams than are replayed. Settings take effect with use().
   ReplayedAllocator(const std::vector<Segment>& before, const std::vector<AllocatorEvent>& trace);
@@ -48,6 +51,11 @@ class ReplayedAllocator {
   void place(std::int64_t address) { wanted_ = address; }
   void* take(const Request& request);
   void give(void* block);
+  /// Frees a block of a stream, which a holder keeps from the allocator until its `number`th comes
+  /// back, or until an allocation has to wait for it. hold() makes the holders.
+  void hold(std::size_t holders);
+  void give_later(void* block, std::size_t holder);
+  void come_back(std::size_t holder, std::uint64_t number);
   /// Gives every free segment of PyTorch's own pool back to the device.
   void release();
 
@@ -58,6 +66,17 @@ class ReplayedAllocator {
   /// Bytes of each segment by its address; a segment without one counts as at -1.
   std::map<std::int64_t, std::int64_t> segments() const;
   std::size_t streams() const { return streams_.size(); }
+
+  /// All that the allocator can have from now on (0: no limit), and the part of the GPU that it may
+  /// take. Throws SnapshotError where it has more.
+  void limit(Bytes capacity);
+  void set_fraction(double fraction);
+  struct Figures {  // peaks since the limit
+    Bytes reserved, reserved_peak, allocated_peak, active_peak;
+    std::int64_t retries;
+  };
+  Figures figures() const;
+  Bytes device_free() const;
 
  private:
   using Entry = c10::CachingDeviceAllocator::TraceEntry;
@@ -82,6 +101,7 @@ class ReplayedAllocator {
   std::uintptr_t placed_ = 0;           // the same here
   Areas areas_;
   std::vector<SegmentEvent> made_;
+  std::vector<cudaStream_t> holders_;
 };
 
 }  // namespace tidemark

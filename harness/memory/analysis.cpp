@@ -71,7 +71,8 @@ class Analysis {
     for (const SkippedSteps& one : s_.skipped)
       if (static_cast<std::size_t>(one.device) == out_.device) out_.skipped.push_back(one);
     out_.phases = peaks_of(s_.phases, out_.device, *trace_, out_.begin, out_.curve);
-    if (is_ours(s_)) out_.wastes = wastes_of(s_, out_.device, labels_, out_.peak_event);
+    if (is_ours(s_) && !s_.kinds_by_stacks)
+      out_.wastes = wastes_of(s_, out_.device, labels_, out_.peak_event);
     return std::move(out_);
   }
 

@@ -1,11 +1,16 @@
 #include "harness/memory/settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <map>
+
+#include "harness/memory/error.h"
+#include "harness/record/one_line.h"
 
 namespace tidemark {
 namespace {
@@ -35,9 +40,8 @@ Values parsed(const std::string& text) {
   return out;
 }
 
-}  // namespace
-
-AllocatorSettings allocator_settings(const Snapshot& snapshot) {
+/// What is in effect by the text of the variable, and by what the allocator says.
+Values values_of(const Snapshot& snapshot) {
   Values values, in_effect;
   for (const auto& [name, value] : snapshot.settings) {
     if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF")
@@ -51,14 +55,53 @@ AllocatorSettings allocator_settings(const Snapshot& snapshot) {
   for (const char* name :
        {"roundup_power2_divisions", "garbage_collection_threshold", "expandable_segments"})
     if (const auto& value = in_effect[name]; !value.empty()) values[name] = value;
+  return values;
+}
+
+constexpr std::array kDeciding{"large_segment_size_mb", "max_non_split_rounding_mb",
+                               "max_split_size_mb", "roundup_power2_divisions"};
+
+AllocatorSettings settings_of(Values values) {
   AllocatorSettings out;
   out.expandable = values["expandable_segments"] == "True";
-  out.collects = std::strtod(values["garbage_collection_threshold"].c_str(), nullptr) > 0;
-  for (const char* name : {"large_segment_size_mb", "max_non_split_rounding_mb",
-                           "max_split_size_mb", "roundup_power2_divisions"})
+  out.threshold = values["garbage_collection_threshold"];
+  out.collects = std::strtod(out.threshold.c_str(), nullptr) > 0;
+  if (!out.collects) out.threshold.clear();
+  out.fraction = std::strtod(values["per_process_memory_fraction"].c_str(), nullptr);
+  for (const char* name : kDeciding)
     if (const auto& value = values[name]; !value.empty())
       out.text += fmt::format("{}{}:{}", out.text.empty() ? "" : ",", name, value);
   return out;
+}
+
+}  // namespace
+
+std::string AllocatorSettings::all_text() const {
+  if (threshold.empty()) return text;
+  return fmt::format("{}{}garbage_collection_threshold:{}", text, text.empty() ? "" : ",",
+                     threshold);
+}
+
+AllocatorSettings allocator_settings(const Snapshot& snapshot) {
+  return settings_of(values_of(snapshot));
+}
+
+AllocatorSettings changed_settings(const Snapshot& snapshot, const std::string& changes) {
+  constexpr std::array kOthers{"expandable_segments", "garbage_collection_threshold",
+                               "per_process_memory_fraction"};
+  Values values = parsed(changes);
+  if (values.empty() && !trimmed(changes).empty())
+    throw SnapshotError(
+        fmt::format("'{}' is no setting of PyTorch's allocator: KEY:VALUE", one_line(changes)));
+  for (const auto& [name, value] : values) {
+    const auto is = [&](const char* one) { return name == one; };
+    if (std::ranges::none_of(kDeciding, is) && std::ranges::none_of(kOthers, is))
+      throw SnapshotError(fmt::format(
+          "'{}' is none of the settings that decide what PyTorch's allocator reserves: {}, {}",
+          one_line(name), fmt::join(kDeciding, ", "), fmt::join(kOthers, ", ")));
+  }
+  values.merge(values_of(snapshot));
+  return settings_of(std::move(values));
 }
 
 }  // namespace tidemark

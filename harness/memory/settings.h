@@ -13,7 +13,15 @@ struct AllocatorSettings {
   /// The settings that decide which block is taken, as PYTORCH_CUDA_ALLOC_CONF has them; without
   /// expandable_segments.
   std::string text;
+  std::string threshold;  // garbage_collection_threshold; empty: not set
+  double fraction = 0;    // per_process_memory_fraction; 0: not set
+  /// `text` with the threshold.
+  std::string all_text() const;
 };
 AllocatorSettings allocator_settings(const Snapshot& snapshot);
+
+/// The same with changes, as PYTORCH_CUDA_ALLOC_CONF has them. Throws SnapshotError for a setting
+/// that no PyTorch has.
+AllocatorSettings changed_settings(const Snapshot& snapshot, const std::string& changes);
 
 }  // namespace tidemark

@@ -146,6 +146,8 @@ struct Snapshot : MemoryHistory {
   std::vector<HolderLabel> holders;  // likewise
   std::vector<UseLabel> uses;        // likewise
   std::vector<ProgramPhase> phases;
+  bool kinds_by_stacks = false;    // labels and phases are those of stack_phases.h; then:
+  bool steps_by_backward = false;  // no optimizer was seen: a backward ends a step
   std::vector<Gather> gathers;     // in the order of `allocations`
   std::vector<Computed> computed;  // likewise
   std::vector<RepeatedSteps> repeats;

@@ -1,8 +1,12 @@
 #include "reports/program/snapshot_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "harness/memory/analysis.h"
 #include "harness/memory/places.h"
@@ -16,35 +20,50 @@ namespace tidemark {
 namespace {
 
 /// What the devices have at the moment of the file, and at the peak.
-Section holdings_section(const std::vector<DeviceSummary>& devices, const std::string& name) {
+Section holdings_section(const std::vector<ExplainedDevice>& all) {
   Section out{"", {}, {}, {{"device", "moment", "allocated", "active", "reserved", "event"}}};
-  const auto add = [&](const DeviceSummary& d, const char* when, const Holdings& h,
+  const auto add = [&](const ExplainedDevice& one, const char* when, const Holdings& h,
                        const std::string& event) {
-    out.rows.push_back({place_name(name, d.device), when, figure_cell(h.allocated),
-                        figure_cell(h.active), figure_cell(h.reserved), event});
+    out.rows.push_back({one.name, when, figure_cell(h.allocated), figure_cell(h.active),
+                        figure_cell(h.reserved), event});
   };
-  for (const DeviceSummary& d : devices) {
-    const std::string events = exact(static_cast<std::int64_t>(d.events));
-    if (d.oom) out.text.push_back(oom_text(*d.oom) + ".");
-    if (d.events > 0) add(d, "when the trace begins", d.begin, "0");
+  for (const ExplainedDevice& one : all) {
+    const DeviceSummary& d = one.device;
+    if (d.events > 0) add(one, "when the trace begins", d.begin, "0");
     if (d.events > 0)
-      add(d, "at the highest active", d.peak, exact(static_cast<std::int64_t>(d.peak_event)));
-    add(d, "when the file was written", d.end, events);
-    if (d.events == 0)
-      out.text.push_back(
-          "The file has no trace: it says what is there at its moment, and not what was before. "
-          "torch.cuda.memory._record_memory_history() records one.");
-    else if (d.begin.active > 0)
-      out.text.push_back(fmt::format(
-          "The trace begins in the middle of the program: {} were there before its first event, "
-          "and when they were allocated is not known.",
-          bytes_text(d.begin.active)));
+      add(one, "at the highest active", d.peak, exact(static_cast<std::int64_t>(d.peak_event)));
+    add(one, "when the file was written", d.end, exact(static_cast<std::int64_t>(d.events)));
   }
   out.text.emplace_back(
       "allocated and active are as the program requested them; reserved is what the allocator has "
       "taken from the device.");
-  if (devices.size() == 1)
+  if (all.size() == 1)
     for (std::vector<std::string>& row : out.rows) row.erase(row.begin());
+  return out;
+}
+
+/// The sentences with which the page begins.
+Section answer_section(const std::vector<ExplainedDevice>& all) {
+  Section out{""};
+  for (const std::string& line : explanation(all)) {
+    std::string sentence = line;
+    sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
+    if (!sentence.ends_with('.')) sentence += ".";
+    out.text.push_back(std::move(sentence));
+  }
+  for (const ExplainedDevice& one : all)
+    if (one.device.oom) out.text.push_back(one.name + ": " + oom_text(*one.device.oom) + ".");
+  out.rows = devices_table(all);
+  return out;
+}
+
+Section changes_section(const ChangesTried& changes, const ExplainedDevice& of, bool several) {
+  Section out{"What would have fitted" + (several ? ", of " + of.name : std::string())};
+  out.rows = changes_table(changes, of);
+  for (std::string line : assumptions(changes, of)) {
+    line[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(line[0])));
+    out.text.push_back(line + ".");
+  }
   return out;
 }
 
@@ -84,72 +103,71 @@ std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
-/// "dump" of "dump.pickle" and of "dump.json.gz".
-std::string stem_of(const std::filesystem::path& file) {
-  const std::filesystem::path stem = file.stem();
-  return one_line((stem.extension() == ".json" ? stem.stem() : stem).string());
-}
-
-std::string headline_of(const std::vector<DeviceSummary>& devices, const std::string& name) {
-  const auto highest = std::ranges::max_element(
-      devices, {}, [](const DeviceSummary& one) { return one.peak.active; });
-  if (highest == devices.end()) return name + ": a snapshot without memory";
-  std::string out = highest->ooms > 0 ? name + ": out of memory; peak of " : name + ": peak of ";
-  out += bytes_text(highest->peak.active) + " active";
-  if (devices.size() > 1) out += fmt::format(" on cuda:{}", highest->device);
-  return out + fmt::format(", {} reserved", bytes_text(highest->peak.reserved));
+std::string headline_of(const std::vector<ExplainedDevice>& all) {
+  const ExplainedDevice& first = *first_of(all);
+  const std::string name = all.size() == 1
+                               ? one_line(std::filesystem::path(first.file).filename().string())
+                               : first.name;
+  const DeviceSummary& d = first.device;
+  if (d.peak.active == 0 && !d.oom) return name + ": a snapshot without memory";
+  if (d.oom)
+    return fmt::format("{}: out of memory{}{}: {} asked for, {} free", name,
+                       first.phase.empty() ? "" : " ", first.phase, bytes_text(d.oom->wanted),
+                       bytes_text(d.oom->device_free));
+  return fmt::format("{}: peak of {} active, {} reserved", name, bytes_text(d.peak.active),
+                     bytes_text(d.peak.reserved));
 }
 
 }  // namespace
 
-std::string snapshot_page(Snapshot snapshot, const std::filesystem::path& file, std::size_t top,
-                          const std::filesystem::path& page) {
-  const std::string name = one_line(file.filename().string());
+std::string snapshot_page(std::vector<ExplainedDevice> all, const ChangesTried& changes,
+                          std::size_t top, const std::filesystem::path& page) {
+  const ExplainedDevice& first = *first_of(all);
+  Document out{"", headline_of(all), first.device.oom ? Status::fail : Status::pass, {}};
+  std::set<std::string> files;
+  for (const ExplainedDevice& one : all)
+    files.insert(shell_word(one_line(std::filesystem::path(one.file).filename().string())));
+  out.facts = {
+      fmt::format("{}, {}", plural(std::ssize(files), "file"), plural(std::ssize(all), "device")),
+      fmt::format("tidemark explain {}", fmt::join(files, " "))};
+  out.sections.push_back(answer_section(all));
+  if (!changes.empty()) out.sections.push_back(changes_section(changes, first, all.size() > 1));
+  out.markdown = fmt::format("# {}\n\n", markdown_text(out.headline));
+  for (const std::string& line : out.sections.front().text)
+    out.markdown += markdown_text(line) + "\n\n";
+  if (!changes.empty()) out.markdown += markdown_table(out.sections.back().rows) + "\n";
+  out.sections.push_back(holdings_section(all));
+  out.markdown += markdown_table(out.sections.back().rows);
   std::vector<HighestPeak> peaks(1);
-  peaks[0].file = file;
-  std::vector<DeviceSummary> devices = analyse(snapshot);
-  bool whole = true;
-  for (DeviceSummary& device : devices) {
-    MemoryPicture picture = picture_of(snapshot, device);
-    std::vector<Holdings>().swap(device.curve);  // the picture has it
-    const bool any = device.peak.active > 0;
-    whole = whole && (!any || !picture.events.empty());
-    if (picture.events.empty()) continue;
-    picture.where = stem_of(file);
-    peaks[0].pictures.push_back(thinned(std::move(picture), PictureBudget().moments));
+  peaks[0].file = all.front().file;
+  for (ExplainedDevice& one : all) {
+    if (!one.picture.events.empty())
+      peaks[0].pictures.push_back(std::move(one.picture));
+    else if (one.device.peak.active > 0)
+      out.sections.back().text.push_back(
+          one.name +
+          ": the trace contradicts the blocks of the file, so that there is no picture "
+          "of it.");
   }
-  Document out{"",
-               headline_of(devices, name),
-               std::ranges::any_of(devices, [](const DeviceSummary& d) { return d.ooms > 0; })
-                   ? Status::fail
-                   : Status::pass,
-               {}};
-  out.facts = {fmt::format("{}, {}", plural(std::ssize(snapshot.segments), "segment"),
-                           plural(std::ssize(devices), "device")),
-               "tidemark snapshot show " + shell_word(name)};
-  out.sections.push_back(holdings_section(devices, stem_of(file)));
-  out.markdown = fmt::format("# {}\n\n{}", markdown_text(out.headline),
-                             markdown_table(out.sections.front().rows));
-  std::vector<std::string>& text = out.sections.front().text;
-  if (!snapshot.failure.empty())
-    text.push_back("The history ends early: " + snapshot.failure + ".");
-  snapshot = {};  // its memory is that of the page's data
-  if (!whole)
-    text.emplace_back(
-        "The trace contradicts the blocks of the file, so that there is no picture of it.");
   if (auto memory = memory_section(peaks, {.page = page}))
     out.sections.push_back(*std::move(memory));
-  for (const DeviceSummary& device : devices) {
+  for (const ExplainedDevice& one : all) {
+    const DeviceSummary& device = one.device;
     std::vector<Section> sections{sites_section(device, top)};
     if (!device.pending.empty()) sections.push_back(pending_section(device, top));
     for (Section& section : sections_of(device)) sections.push_back(std::move(section));
     sections.back().title = "Free memory when the file was written";
     for (Section& section : sections) {
-      if (devices.size() > 1) section.title += fmt::format(", cuda:{}", device.device);
+      if (all.size() > 1) section.title += ", " + one.name;
       out.sections.push_back(std::move(section));
     }
   }
   return html(out);
+}
+
+std::string snapshot_page(Snapshot snapshot, const std::filesystem::path& file, std::size_t top,
+                          const std::filesystem::path& page) {
+  return snapshot_page(explain(std::move(snapshot), file.string(), {}, true), {}, top, page);
 }
 
 }  // namespace tidemark

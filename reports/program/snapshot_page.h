@@ -1,16 +1,23 @@
-// The page of a PyTorch memory snapshot: the same picture as on a program's page.
+// The page of PyTorch memory snapshots: the same picture as on a program's page.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "harness/memory/snapshot.h"
+#include "reports/program/explanation.h"
 
 namespace tidemark {
 
-/// `file`: the snapshot's; `page`: the file that will hold the page, or empty; `top`: the number of
-/// rows of each list. Gives the snapshot back before the page is written.
+/// The page of what was explained, with pictures; the changes are of the first device. `page`: the
+/// file that will hold the page, or empty; `top`: the number of rows of each list.
+std::string snapshot_page(std::vector<ExplainedDevice> all, const ChangesTried& changes,
+                          std::size_t top, const std::filesystem::path& page = {});
+
+/// The page of one snapshot, of which nothing was tried. Gives the snapshot back before the page is
+/// written.
 std::string snapshot_page(Snapshot snapshot, const std::filesystem::path& file, std::size_t top,
                           const std::filesystem::path& page = {});
 
