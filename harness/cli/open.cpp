@@ -69,7 +69,8 @@ void add_open(CLI::App& app, Act& act) {
   auto opened = std::make_shared<Opened>();
   command
       ->add_option("path", opened->path,
-                   "folder of a report, its page, a trace (Perfetto) or a snapshot (memory_viz)")
+                   "folder of a report, its page, a trace (Perfetto) or a snapshot (the page of "
+                   "tidemark explain; memory_viz)")
       ->capture_default_str();
   command->add_option("--port", opened->port, "port of 127.0.0.1 (0: a free one)")
       ->check(CLI::Range(0, 65535))
@@ -80,6 +81,7 @@ void add_open(CLI::App& app, Act& act) {
       "  tidemark open\n"
       "  tidemark open DIR/rank0.trace.json.gz\n"
       "  tidemark open DIR/rank0.record --no-browser\n"
+      "  tidemark open oom_rank3.pickle\n"
       "Only this machine reaches the server. Perfetto and memory_viz come from their sites; the "
       "file stays in the browser.\n"
       "exit codes: 0 ended by Ctrl-C, 2 usage or bad input");

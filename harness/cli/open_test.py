@@ -1,5 +1,6 @@
 """`tidemark open` serves a report's folder and nothing else, to those who have the address."""
 import contextlib
+import pickle
 import re
 import signal
 import subprocess
@@ -79,9 +80,15 @@ def test_a_file_of_it():
     for name in "x.pickle", "y.pickle":
         Path("alone", name).write_text(name)
     with served("alone/x.pickle") as lines:
-        assert len(lines) == 1
-        place = lines[0][1].replace("open/memory_viz/x.pickle", "")
-        assert (get(place + "x.pickle")[0], get(place + "y.pickle")[0]) == (200, 404)
+        assert [name for name, _ in lines] == ["x.pickle", "x.pickle in memory_viz"]
+        place = lines[1][1].replace("open/memory_viz/x.pickle", "")
+        assert lines[0][1] == place + "open/page/x.pickle"
+        assert (get(place + "x.pickle")[0], get(place + "y.pickle")[0], get(place + "open/page/y.pickle")[0]) == (200, 404, 404)
+        assert get(lines[0][1])[0] == 500, "it is no snapshot"
+    Path("alone/x.pickle").write_bytes(pickle.dumps({"segments": [{"address": 0, "total_size": 512, "blocks": [{"size": 512, "state": "active_allocated"}]}], "device_traces": []}))
+    with served("alone/x.pickle") as lines:
+        status, page, _ = get(lines[0][1])
+        assert status == 200 and "The file has no trace" in page
 
 
 def test_mistakes():

@@ -88,6 +88,11 @@ def files_of(folder, file):
     return sorted(name for name in names if name == "report.html" or tool_of(name))
 
 
+def page_of(name):
+    """The address of the page that `tidemark explain` makes of a snapshot."""
+    return "open/page/" + urllib.parse.quote(name)
+
+
 def address_of(name):
     path = urllib.parse.quote(name)
     return f"open/{tool_of(name)}/{path}" if tool_of(name) else path
@@ -132,6 +137,20 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.send_error(500, one_line(done.stderr.strip()))
         return None
 
+    def page(self, name):
+        """The page of a snapshot."""
+        with tempfile.TemporaryDirectory(prefix="tidemark-open-") as folder:
+            done = subprocess.run([self.server.tidemark, "explain", Path(self.directory) / name, "--report", folder], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                self.send_error(500, one_line(done.stderr.strip()))
+                return
+            text = Path(folder, "report.html").read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
     def do_HEAD(self):
         self.send_error(501)
 
@@ -148,8 +167,12 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         is_opened = name.startswith("open/") and name.count("/") > 1
         if is_opened:
             _, tool, name = name.split("/", 2)
-        if not self.is_served(name) or (is_opened and tool != tool_of(name)):
+        is_page = is_opened and tool == "page" and tool_of(name) == "memory_viz"
+        if not self.is_served(name) or (is_opened and not is_page and tool != tool_of(name)):
             self.send_error(404)
+            return
+        if is_page:
+            self.page(name)
             return
         if not is_opened:
             self.path = "/" + urllib.parse.quote(name)
@@ -195,7 +218,12 @@ def main():
     server.tidemark = tidemark
     server.whole = (Path(folder) / "report.json").is_file()
     place = f"http://127.0.0.1:{server.server_port}/{server.secret}/"
-    say(file, place + address_of(file))
+    # A snapshot that somebody made: its page first. Those of a report are drawn on the report's page.
+    is_alone = tool_of(file) == "memory_viz" and not server.whole
+    first = place + (page_of(file) if is_alone else address_of(file))
+    say(file, first)
+    if is_alone:
+        say(f"{file} in memory_viz", place + address_of(file))
     others = [name for name in server.names if name != file]
     for name in others[:MOST_SAID]:
         say(name, place + address_of(name))
@@ -203,7 +231,7 @@ def main():
         print(f"and {len(others) - MOST_SAID} more: {place}open/")
     print("Ctrl-C ends.", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with leading_to(place + address_of(file)) if browser == "yes" else contextlib.nullcontext() as page:
+    with leading_to(first) if browser == "yes" else contextlib.nullcontext() as page:
         if page is not None and not webbrowser.open(page):
             print("no browser was found: open the first address", file=sys.stderr)
         server.serve_forever()
