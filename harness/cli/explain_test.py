@@ -96,11 +96,16 @@ def check_drawn(count, number):
 
 
 # holds: reports/README.md, explain
-def test_drawn_programs():
-    check_drawn(1, seed())
+def test_recordings():
+    """What an H100 had recorded is what the allocator makes of its requests; and without the recorded setting it is what test_recorded_on_a_gpu runs."""
+    for name, setting, reserved in (("expandable", "expandable_segments:False", 1790967808), ("side_stream", "", None)):
+        recording = ROOT / f"reports/measured/h100-80g/{name}.json.gz"
+        rows = json.loads(passes("explain", recording, "--setting", setting or "roundup_power2_divisions:1", "--format", "json").stdout)["changes"]
+        peak = max(reserved for _, reserved in json.loads(gzip.decompress(recording.read_bytes()))["source"]["peaks"])
+        assert [row["reserved_peak"] for row in rows] == [peak, reserved or peak], f"{name}: {rows}, and not {peak}, {reserved}"
 
 
-# night: runs 400 programs and asks the allocator 200 times; explain_drawn_programs runs one by day
+# night: runs 400 programs and asks the allocator 200 times; test_recordings has two recordings by day
 def test_many_drawn_programs():
     counts = check_drawn(200, seed())
     assert min(counts["served"], counts["refused here"], counts["to the end"], counts["with retries"]) > 5, counts

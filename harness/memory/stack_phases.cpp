@@ -296,8 +296,8 @@ std::vector<std::string> limits_of(const Snapshot& s, std::size_t device) {
   }
   if (before > 0)
     out.push_back(fmt::format(
-        "the history has its last {} alone: {} were there before, of which nobody knows the line, "
-        "the kind and the step",
+        "the history has its last {} alone: {} were there before, and their lines, kinds and steps "
+        "are not known",
         plural(std::ssize(trace), "event"), bytes_text(before)));
   const bool stacks = std::ranges::any_of(trace, [](const AllocatorEvent& e) {
     return e.action == AllocatorAction::alloc && e.stack != 0;

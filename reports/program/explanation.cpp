@@ -79,14 +79,14 @@ std::string phase_of(const MemoryPicture& picture, const DeviceSummary& device) 
   return moment > 0 ? phase_text(picture, moment - 1) : "";
 }
 
-/// "38.2 GiB of activations (most: block model.py:88), 14.9 GiB of gradients, ..."
+/// "activations 38.2 GiB (20 GiB: forward model.py:88), gradients 14.9 GiB, ..."
 std::string made_of(const std::vector<Part>& parts) {
   std::vector<std::string> out;
   for (const TensorKind& kind : kinds_of(parts)) {
     const std::string& line = kind.parts.front().site;
     const bool all = kind.parts.size() == 1;
     out.push_back(fmt::format(
-        "{} of {}{}", bytes_text(kind.bytes), name_of(kind.kind),
+        "{} {}{}", name_of(kind.kind), bytes_text(kind.bytes),
         line.empty() ? ""
                      : fmt::format(" ({}{})",
                                    all ? "" : bytes_text(kind.parts.front().bytes) + ": ", line)));

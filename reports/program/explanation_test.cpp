@@ -148,8 +148,9 @@ TEST(Explanation, BeginsWithWhatRanOut) {
       "MiB free, 40 MiB reserved but unused",
       lines[0]);
   EXPECT_EQ(
-      "made of: 30 MiB of activations (forward model.py:88), 20 MiB of other (main train.py:9), 10 "
-      "MiB of optimizer state (main train.py:9)",
+      "made of: activations 30 MiB (forward model.py:88), other 20 MiB (main train.py:9), "
+      "optimizer "
+      "state 10 MiB (main train.py:9)",
       lines[1]);
 }
 
