@@ -219,6 +219,7 @@ int explain_files(const ExplainArguments& a) {
   }
   const ExplainedDevice& first = *first_of(all);
   ChangesTried changes;
+  end_budget();  // PyTorch's allocator takes its time
   if (first.device.events > 0) changes = tried(a, first);
   a.output.deliver(
       a.output.format == "json" ? json_text(json_of(all, changes)) : text_of(all, changes),
