@@ -25,7 +25,8 @@ async function served(folder, file) {
     said += part;
     if (said.includes('Ctrl-C')) break;
   }
-  return { address: said.split('\n')[0].split(': ')[1], end: () => (server.kill('SIGINT'), rmSync(scripts, { recursive: true })) };
+  const line = said.split('\n').find((one) => !one.includes('/open/page/')); // that of a snapshot's own page comes before its tool's
+  return { address: line.split(': ')[1], end: () => (server.kill('SIGINT'), rmSync(scripts, { recursive: true })) };
 }
 
 export const tests = ({ browser }) => ({
