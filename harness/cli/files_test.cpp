@@ -105,7 +105,7 @@ TEST_F(Files, TheHelpOfACommandHasItsOwnExitCodes) {
   Act act;
   add_file_commands(app, act);
   const auto all = commands_of(app);
-  EXPECT_EQ(all.size(), 12u);
+  EXPECT_EQ(all.size(), 13u);
   for (const CLI::App* command : all) {
     if (command->get_name() != "gpu")  // has commands alone
       EXPECT_THAT(command->help(), HasSubstr("exit codes: 0")) << command->get_name();

@@ -132,7 +132,7 @@ for step in range(60):
 """, "--report", FOLDER / "uneven").ends(0)
     steps = [step for step in range(58) if step * step % 7 < 2]
     mean = len(steps) * 1024 / (58 - steps[0])
-    result.check(f"grows by {mean:.1f} KiB a step on average since step 1: 1 MiB in {len(steps)} of 58 steps in 1 block, other, <module> <string>:" in result.err, "how often")
+    result.check(f"grows by {mean:.1f} KiB a step on average since step 1: 1 MiB in {len(steps)} of 58 steps in 1 block, activations, <module> <string>:" in result.err, "how often")
     result.check("; held by `kept` in <module>" in result.err, "which object holds it")
 
 

@@ -18,14 +18,21 @@ namespace {
 constexpr std::int64_t kNumber = 16;           // bytes of the largest type, complex128
 constexpr const char* kAutograd = "autograd";  // the file of a frame that is a node of autograd
 
+/// One number of DeepSpeed's, which is no buffer.
+bool is_flag(const Snapshot& snapshot, const AllocatorEvent& event) {
+  return event.size <= kNumber &&
+         std::ranges::any_of(snapshot.stacks[event.stack], [&](std::uint32_t at) {
+           return snapshot.frames[at].file.find("/deepspeed/runtime/") != std::string::npos;
+         });
+}
+
 MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
   const auto& frames = snapshot.stacks[event.stack];
   if (frames.empty() ? event.module == 0 && is_ours(snapshot)
                      : snapshot.frames[frames[0]].file == kAutograd)
     return MemoryKind::backward;
   const auto kind = kind_of_library(snapshot, frames);
-  // One number, as a flag of DeepSpeed's, is no buffer.
-  if (kind && (kind != MemoryKind::sharding_buffers || event.size > kNumber)) return *kind;
+  if (kind && !(kind == MemoryKind::sharding_buffers && is_flag(snapshot, event))) return *kind;
   // In a module it is an activation of that, as other inputs that are gathered.
   const bool outside =
       event.module == 0 || snapshot.modules[event.module] == recorder::kOutsideModules;
