@@ -123,8 +123,11 @@ def test_recordings():
 
 # night: runs 400 programs and asks the allocator 200 times; test_recordings has two recordings by day
 def test_many_drawn_programs():
-    counts = check_drawn(200, seed())
-    assert min(counts["served"], counts["refused here"], counts["to the end"], counts["with retries"]) > 5, counts
+    """All 200 with --all, else an eighth of them."""
+    eighths = 1 if os.environ.get("TIDEMARK_TEST_DRAW") else 8
+    counts = check_drawn(25 * eighths, seed())
+    assert min(counts["served"] + counts["refused here"], counts["to the end"]) >= eighths, counts
+    assert eighths == 1 or min(counts["served"], counts["refused here"], counts["with retries"]) > 5, counts
 
 
 def sample(trace, segments=()):

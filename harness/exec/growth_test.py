@@ -87,7 +87,7 @@ def test_larger():
         result = python(f"EVERY, WHERE, STEPS = {every}, {where!r}, {steps}" + LARGER, "--report", FOLDER / where).ends(0)
         often = {1: "a", 2: "every 2nd", 3: "every 3rd"}[every]
         result.check(f"grows by 512 KiB {often} step since step " in result.err, often)
-        result.check(": 512 KiB as 1 block gives way to a larger one, other, <module> <string>:" in result.err, "how it grows")
+        result.check(": 512 KiB as 1 block gives way to a larger one, activations, <module> <string>:" in result.err, "how it grows")
         result.check({"attribute": "; held by `log` in <module>", "list": "; held by `seen` in <module>"}[where] in result.err, "which object holds it")
     result = python("EVERY, WHERE, STEPS = 1, None, 40" + LARGER, "--report", FOLDER / "lengths").ends(0)
     result.check("grows by" not in result.err, "nothing grows")
