@@ -100,6 +100,10 @@ def check_drawn(count, number):
         (_, row) = json.loads(done.stdout)["changes"]
         there, here = statistics[f"{name}.b.pickle"], row
         assert "refused" not in row, f"{what}: {row}"
+        if here["served_refused"] and "roundup" in settings[0]:
+            counts["rounded requests"] += 1  # the trace has the one that failed as the recorded setting rounded it
+            assert "roundup_power2_divisions rounded it" in passes("explain", f"{name}.a.pickle", "--setting", setting, "--capacity", capacity).stdout, what
+            continue
         assert here["reserved_peak"] == reserved_until(f"{name}.b.pickle", here["allocations"]), f"{what}: {here}\n{there}"
         if here["served_refused"] is None:
             assert (here["reserved_peak"], here["allocated_peak"], here["active_peak"], here["retries"], int(here["ran_out"] is not None)) == \

@@ -327,6 +327,10 @@ std::vector<std::string> assumptions(const ChangesTried& changes, const Explaine
       capacity > 0 ? fmt::format(", which can have {}", bytes_text(capacity)) : ""));
   if (of.device.oom)
     out.emplace_back("what the program asks for after the request that failed is not recorded");
+  if (of.device.oom && of.settings.find("roundup_power2_divisions") != of.settings.npos)
+    out.emplace_back(
+        "the request that failed is recorded as roundup_power2_divisions rounded it: it may have "
+        "been smaller, and more is to spare then");
   if (of.device.oom && capacity == 0)
     out.emplace_back(
         "the device had room for the request that failed, so the process has a limit of its own (a "
