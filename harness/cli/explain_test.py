@@ -106,7 +106,7 @@ def check_drawn(count, number):
             continue
         assert here["reserved_peak"] == reserved_until(f"{name}.b.pickle", here["allocations"]), f"{what}: {here}\n{there}"
         if here["served_refused"] is None:
-            assert (here["reserved_peak"], here["allocated_peak"], here["active_peak"], here["retries"], int(here["ran_out"] is not None)) == \
+            assert (here["reserved_peak"], here["allocated_peak"], here["active_peak"], here["retries"], here["refused_again"] + (here["ran_out"] is not None)) == \
                 tuple(there[key] for key in ("reserved_bytes.all.peak", "allocated_bytes.all.peak", "active_bytes.all.peak", "num_alloc_retries", "num_ooms")), \
                 f"{what}: {here}\n{there}"
         counts["served" if here["served_refused"] else "refused here" if here["ran_out"] else "to the end"] += 1
