@@ -32,7 +32,7 @@ class State : public Writer {
   /// conversion allocates its result before it calls the operator that reads.
   void overwritten(std::uint64_t address);
   /// The block around the address was allocated in a forward, or computed from one that was.
-  bool is_of_forward(std::uint64_t address) const { return uses_.is_of_forward(address); }
+  bool is_of_forward(std::uint64_t address) { return uses_.is_of_forward(address); }
   std::int64_t born(std::uint64_t address) const { return uses_.born(address); }
   /// The program has ended: what is freed from here on says only whether the collector frees it.
   void program_ends() { ended_ = true; }

@@ -25,11 +25,11 @@ void Uses::made_in_forward(std::uint64_t begin) {
     block->second.of_forward = true;
 }
 
-bool Uses::is_of_forward(std::uint64_t address) const {
+Uses::Blocks::iterator Uses::around(std::uint64_t address) {
   const auto after = blocks_.upper_bound(address);
-  if (after == blocks_.begin()) return false;
-  const Block& block = std::prev(after)->second;
-  return address < block.end && block.of_forward;
+  if (after == blocks_.begin()) return blocks_.end();
+  const auto at = std::prev(after);
+  return address < at->second.end ? at : blocks_.end();
 }
 
 }  // namespace tidemark::recorder

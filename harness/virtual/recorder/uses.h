@@ -19,16 +19,18 @@ class Uses {
   void before(const AllocatorEntry& entry);
   /// The block at the address was made in a forward, or is computed from one that was.
   void made_in_forward(std::uint64_t begin);
-  bool is_of_forward(std::uint64_t address) const;
+  bool is_of_forward(std::uint64_t address) {
+    const auto at = around(address);
+    return at != blocks_.end() && at->second.of_forward;
+  }
   /// Calls first(begin of the block) for the block around the address if a boundary lies between
   /// this read and the read or the allocation before it. Address 0: for all such blocks.
   template <class First>
   void read(std::uint64_t address, First first) {
     if (address == 0) {
       for (auto& [begin, block] : blocks_) read(begin, block, first);
-    } else if (const auto after = blocks_.upper_bound(address); after != blocks_.begin()) {
-      auto& [begin, block] = *std::prev(after);
-      if (address < block.end) read(begin, block, first);
+    } else if (const auto at = around(address); at != blocks_.end()) {
+      read(at->first, at->second, first);
     }
   }
 
@@ -45,6 +47,10 @@ class Uses {
     std::int64_t born = 0;   // allocations until then, with its own
     bool of_forward = false;
   };
+  using Blocks = std::map<std::uint64_t, Block>;  // by address
+
+  /// The block around the address, or the end.
+  Blocks::iterator around(std::uint64_t address);
   template <class First>
   void read(std::uint64_t begin, Block& block, First first) {
     if (block.read == boundaries_) return;
@@ -54,7 +60,7 @@ class Uses {
 
   std::uint64_t boundaries_ = 0;
   std::int64_t allocations_ = 0;
-  std::map<std::uint64_t, Block> blocks_;  // by address; what the program has not freed
+  Blocks blocks_;  // what the program has not freed
   std::array<std::int64_t, kDevices> active_{}, highest_{};
 };
 
