@@ -100,6 +100,11 @@ const FitRun* Question::real(const Store& store, std::int64_t place) const {
   return store.find(values_at(place), gpu_.memory.name, capacity(store));
 }
 
+const FitRun* Question::run_of(const Store& store, std::int64_t place) const {
+  const FitRun* own = real(store, place);
+  return own != nullptr ? own : with_room(store, place);
+}
+
 // With room to spare the allocator never frees what it has cached. A GPU with at least as much as
 // it reserved then runs the same; one with less than was allocated cannot hold it. Between the two
 // a run at the GPU's own size decides, which may be the only one of a value.
@@ -228,8 +233,7 @@ FitAnswer Question::answer(const Store& store) const {
   bool refused = !all.empty();
   for (const auto& [place, one] : all) {
     refused = refused && one.fits == Fits::refused;
-    const FitRun* own = real(store, place);
-    const FitRun* run = own != nullptr ? own : with_room(store, place);
+    const FitRun* run = run_of(store, place);
     if (one.fits == Fits::unknown)
       out.why = run->unknown.empty() ? "the run at the GPU's size has not ended" : run->unknown;
     if (one.fits == Fits::unknown && place < best) out.why.clear();
@@ -244,9 +248,8 @@ FitAnswer Question::answer(const Store& store) const {
     out.verdict = "fits";
     if (open) out.why = "not all runs have ended: larger values may fit";
     if (searched_ != nullptr) out.largest = values_at(best).at(searched_->name);
-    const FitRun* own = real(store, best);
     const FitRun* room = with_room(store, best);
-    out.run = own != nullptr ? *own : *room;
+    out.run = *run_of(store, best);
     if (room != nullptr && !out.run->alive) out.run->alive = room->alive;
     if (room != nullptr && out.run->step_ns == 0) out.run->step_ns = room->step_ns;
   } else {
@@ -274,8 +277,7 @@ std::vector<std::string> Question::notes(const Store& store) const {
                   ": two runs of the same command have other peaks: the program is not "
                   "deterministic, and the answer is that of one run.");
   for (const auto& [place, one] : all) {
-    const FitRun* run =
-        real(store, place) != nullptr ? real(store, place) : with_room(store, place);
+    const FitRun* run = run_of(store, place);
     if (one.fits != Fits::undecided || run->killed || place < largest(all)) continue;
     out.push_back(fmt::format("{}: whether {} fits is not known: {}", where,
                               searched_ == nullptr ? "it" : values_text(run->values),

@@ -57,6 +57,7 @@ class Question {
   Bytes most(const Store& store) const;   // that limit, or the capacity
   const FitRun* with_room(const Store& store, std::int64_t place) const;
   const FitRun* real(const Store& store, std::int64_t place) const;
+  const FitRun* run_of(const Store& store, std::int64_t place) const;  // real, or else with_room
   Seen seen(const Store& store, std::int64_t place) const;
   Known known(const Store& store) const;
   /// True if so many values were refused with the same line, and none has run, that the others
