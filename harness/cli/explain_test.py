@@ -30,7 +30,7 @@ def made(lines):
 
 
 def reserved_until(file, allocations):
-    """The highest level of reserved memory in a trace until so many allocations have been made."""
+    """Returns the highest reserved bytes of a trace up to its `allocations`-th allocation."""
     (trace,) = pickle.loads(Path(file).read_bytes())["device_traces"]
     level = highest = count = 0
     for event in trace:
