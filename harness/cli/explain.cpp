@@ -17,6 +17,7 @@
 #include "harness/record/units.h"
 #include "reports/program/explanation.h"
 #include "reports/program/snapshot_page.h"
+#include "reports/table.h"
 #include "reports/write.h"
 
 namespace tidemark {
@@ -30,7 +31,6 @@ struct ExplainArguments {
   std::optional<std::size_t> device;
   std::string gpu, capacity, report;
   std::size_t top = 10;
-  bool as_recorded_alone = false;
   Output output;
 };
 
@@ -96,7 +96,6 @@ std::vector<std::pair<std::string, Json>> cases_of(const ExplainArguments& a,
         Json{{"settings", settings}, {"edits", edits}, {"gpu", a.gpu}, {"capacity", capacity}});
   };
   add("as recorded", "", {});
-  if (a.as_recorded_alone) return out;
   for (const std::string& setting : a.settings) add(setting, setting, {});
   for (const std::string& edit : a.edits) add(edit, "", {edit});
   if (!a.settings.empty() || !a.edits.empty()) return out;
@@ -129,25 +128,6 @@ ChangesTried tried(const ExplainArguments& a, const ExplainedDevice& of) {
   return out;
 }
 
-std::string table_text(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  const auto shown = [](const std::string& cell) { return cell.substr(0, cell.find('\t')); };
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (widths.size() <= i) widths.push_back(0);
-      widths[i] = std::max(widths[i], shown(row[i]).size());
-    }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line = " ";
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += fmt::format(" {:<{}} ", shown(row[i]), widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return out;
-}
-
 /// All cases refused for one reason, which no table needs.
 std::string common_refusal(const ChangesTried& changes) {
   std::string out;
@@ -163,13 +143,13 @@ std::string common_refusal(const ChangesTried& changes) {
 std::string text_of(const std::vector<ExplainedDevice>& all, const ChangesTried& changes) {
   std::string out;
   for (const std::string& line : explanation(all)) out += line + "\n";
-  if (const auto rows = devices_table(all); !rows.empty()) out += "\n" + table_text(rows);
+  if (const auto rows = devices_table(all); !rows.empty()) out += "\n" + table_text(rows, "  ");
   if (changes.empty()) return out;
   const ExplainedDevice& first = *first_of(all);
   out += fmt::format("\nwhat would have fitted{}", all.size() > 1 ? ", of " + first.name : "");
   if (const std::string why = common_refusal(changes); !why.empty())
     return out + ": not known: " + why + "\n";
-  out += "\n" + table_text(changes_table(changes, first));
+  out += "\n" + table_text(changes_table(changes, first), "  ");
   for (const std::string& line : assumptions(changes, first)) out += "  * " + line + "\n";
   return out;
 }

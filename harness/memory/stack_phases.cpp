@@ -39,7 +39,6 @@ class Stacks {
           return;
         }
   }
-  bool python() const { return python_; }
 
   const StackFacts& of(std::uint32_t stack) {
     std::optional<StackFacts>& known = known_[stack];

@@ -18,6 +18,7 @@
 #include "reports/program/finding.h"
 #include "reports/program/text.h"
 #include "reports/renderings.h"
+#include "reports/table.h"
 
 namespace tidemark {
 namespace {
@@ -151,14 +152,7 @@ std::string markdown_of(const std::vector<Section>& sections) {
   for (const Section& section : sections) {
     out += "## " + section.title + "\n\n";
     for (const std::string& line : section.text) out += "- " + markdown_text(line) + "\n";
-    for (std::size_t i = 0; i < section.rows.size(); ++i) {
-      for (const std::string& cell : section.rows[i]) out += "| " + markdown_text(cell) + " ";
-      out += "|\n";
-      if (i > 0) continue;
-      for (std::size_t k = 0; k < section.rows[i].size(); ++k) out += k == 0 ? "|---:" : "|---";
-      out += "|\n";
-    }
-    out += "\n";
+    out += markdown_table(section.rows, {0}) + "\n";
   }
   return out;
 }

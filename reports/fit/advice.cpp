@@ -7,6 +7,7 @@
 
 #include "harness/record/units.h"
 #include "reports/fit/text.h"
+#include "reports/table.h"
 
 namespace tidemark {
 namespace {

@@ -19,6 +19,7 @@
 #include "reports/renderings.h"
 #include "reports/saving.h"
 #include "reports/still.h"
+#include "reports/table.h"
 
 namespace tidemark {
 namespace {
@@ -228,15 +229,7 @@ std::string markdown_of(const Document& page, const std::vector<std::string>& li
   std::string out = "# " + markdown_text(page.headline) + "\n\n" + markdown_text(page.facts[0]) +
                     "\n\n" + markdown_code(page.facts[1]) + "\n\n";
   for (const std::string& line : lines) out += "- " + markdown_text(line) + "\n";
-  out += "\n";
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (const std::string& cell : rows[i]) out += "| " + markdown_text(cell) + " ";
-    out += "|\n";
-    if (i > 0) continue;
-    for (std::size_t k = 0; k < rows[0].size(); ++k) out += "|---";
-    out += "|\n";
-  }
-  return out;
+  return out + "\n" + markdown_table(rows);
 }
 
 }  // namespace

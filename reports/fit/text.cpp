@@ -9,6 +9,7 @@
 
 #include "harness/record/units.h"
 #include "reports/fit/advice.h"
+#include "reports/table.h"
 
 namespace tidemark {
 namespace {
@@ -193,22 +194,6 @@ std::vector<std::vector<std::string>> fit_rows(const FitRecord& record) {
                 tokens_text(run), kinds_text(run)});
   }
   return rows;
-}
-
-std::string table_text(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (widths.size() <= i) widths.push_back(0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
 }
 
 std::string fit_text(const FitRecord& record) {

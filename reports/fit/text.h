@@ -27,9 +27,6 @@ std::string short_answer(const FitRecord& record);
 /// The table, a row for each combination and GPU. The first row is the header.
 std::vector<std::vector<std::string>> fit_rows(const FitRecord& record);
 
-/// Rows as text, the columns below each other.
-std::string table_text(const std::vector<std::vector<std::string>>& rows);
-
 /// The lines, the table and the notes.
 std::string fit_text(const FitRecord& record);
 

@@ -15,6 +15,7 @@
 #include "reports/program/sections.h"
 #include "reports/renderings.h"
 #include "reports/snapshot/render.h"
+#include "reports/table.h"
 
 namespace tidemark {
 namespace {
@@ -42,15 +43,15 @@ Section holdings_section(const std::vector<ExplainedDevice>& all) {
   return out;
 }
 
+std::string sentence(std::string line) {
+  line[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(line[0])));
+  return line.ends_with('.') ? line : line + ".";
+}
+
 /// The sentences with which the page begins.
 Section answer_section(const std::vector<ExplainedDevice>& all) {
   Section out{""};
-  for (const std::string& line : explanation(all)) {
-    std::string sentence = line;
-    sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
-    if (!sentence.ends_with('.')) sentence += ".";
-    out.text.push_back(std::move(sentence));
-  }
+  for (const std::string& line : explanation(all)) out.text.push_back(sentence(line));
   for (const ExplainedDevice& one : all)
     if (one.device.oom) out.text.push_back(one.name + ": " + oom_text(*one.device.oom) + ".");
   out.rows = devices_table(all);
@@ -60,10 +61,7 @@ Section answer_section(const std::vector<ExplainedDevice>& all) {
 Section changes_section(const ChangesTried& changes, const ExplainedDevice& of, bool several) {
   Section out{"What would have fitted" + (several ? ", of " + of.name : std::string())};
   out.rows = changes_table(changes, of);
-  for (std::string line : assumptions(changes, of)) {
-    line[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(line[0])));
-    out.text.push_back(line + ".");
-  }
+  for (const std::string& line : assumptions(changes, of)) out.text.push_back(sentence(line));
   return out;
 }
 
@@ -88,19 +86,12 @@ Section pending_section(const DeviceSummary& device, std::size_t top) {
   return out;
 }
 
-/// Figures as a page rounds them.
-std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
-  std::string out;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (const std::string& cell : rows[i])
-      out += "| " + markdown_text(cell.substr(0, cell.find('\t'))) + " ";
-    out += "|\n";
-    if (i > 0) continue;
-    for (std::size_t k = 0; k < rows[i].size(); ++k)
-      out += rows.back()[k].find_first_of("0123456789") == 0 ? "|---:" : "|---";
-    out += "|\n";
-  }
-  return out;
+/// Columns of figures are set to the right.
+std::string markdown_of(const std::vector<std::vector<std::string>>& rows) {
+  std::set<std::size_t> figures;
+  for (std::size_t k = 0; k < rows.back().size(); ++k)
+    if (rows.back()[k].find_first_of("0123456789") == 0) figures.insert(k);
+  return markdown_table(rows, figures);
 }
 
 std::string headline_of(const std::vector<ExplainedDevice>& all) {
@@ -135,9 +126,9 @@ std::string snapshot_page(std::vector<ExplainedDevice> all, const ChangesTried& 
   out.markdown = fmt::format("# {}\n\n", markdown_text(out.headline));
   for (const std::string& line : out.sections.front().text)
     out.markdown += markdown_text(line) + "\n\n";
-  if (!changes.empty()) out.markdown += markdown_table(out.sections.back().rows) + "\n";
+  if (!changes.empty()) out.markdown += markdown_of(out.sections.back().rows) + "\n";
   out.sections.push_back(holdings_section(all));
-  out.markdown += markdown_table(out.sections.back().rows);
+  out.markdown += markdown_of(out.sections.back().rows);
   std::vector<HighestPeak> peaks(1);
   peaks[0].file = all.front().file;
   for (ExplainedDevice& one : all) {
