@@ -98,11 +98,8 @@ endfunction()
 
 set(TIDEMARK_PYTEST_ENVIRONMENT ${TIDEMARK_TEST_ENVIRONMENT} PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache PYTHONPATH=${TIDEMARK_DEPS}/pytest
     TIDEMARK_BIN=${CMAKE_BINARY_DIR}/tidemark TIDEMARK_DEPS=${TIDEMARK_DEPS})
-string(MD5 build ${CMAKE_BINARY_DIR})
-string(SUBSTRING ${build} 0 8 build)
 foreach(server exec_server python_server)
-  string(REPLACE _ - place ${server})
-  set(TIDEMARK_${server} /tmp/tidemark-${place}-${build}) # a socket's name has 107 characters at most
+  set(TIDEMARK_${server} ${CMAKE_BINARY_DIR}/${server})
 endforeach()
 
 # tidemark_server(NAME PATH [variables]): the fixture NAME is a process that has imported torch with this PYTHONPATH and environment, of which programs of

@@ -1,5 +1,6 @@
-"""exec_server.py start|stop FOLDER: a process under `tidemark exec` that has imported torch once, for all tests of a run of ctest: the program of a test is then a copy of it
-(../python/tidemark_server.py), where it may be one. SERVED_PATH is the PYTHONPATH of these programs. It ends with `stop`, or with the ctest that has started it."""
+"""exec_server.py start|stop LINK: a process under `tidemark exec` that has imported torch once, for all tests of a run of ctest: the program of a test is then a copy of it
+(../python/tidemark_server.py), where it may be one. SERVED_PATH is the PYTHONPATH of these programs. It ends with `stop`, or with the ctest that has started it. LINK, in the build folder, leads to a new folder
+of a short name, since a socket's name has 107 characters at most."""
 import json
 import os
 import resource
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -19,9 +21,9 @@ def of_all(environment):
 
 
 def served(environment):
-    """For a process whose programs are copies of the server in the folder EXEC_SERVER, if there is one."""
+    """For a process whose programs are copies of the server that the link EXEC_SERVER leads to, if there is one."""
     server = environment.get("EXEC_SERVER")
-    return of_all(environment) | ({"TIDEMARK_EXEC_SETTINGS": json.dumps({"server": server + "/server"})} if server else {})
+    return of_all(environment) | ({"TIDEMARK_EXEC_SETTINGS": json.dumps({"server": os.path.realpath(server) + "/server"})} if server else {})
 
 
 def serve_here(monkeypatch):
@@ -69,10 +71,11 @@ def watch(folder, starter):
                 file.write(f"{used.ru_utime + used.ru_stime:.3f}\n")
 
 
-def start(folder):
+def start(link):
     """Where there is none in the end, tests run as well, and longer."""
-    stop(folder)
-    folder.mkdir(parents=True)
+    stop(link)
+    folder = Path(tempfile.mkdtemp(prefix="tidemark-server-", dir="/tmp"))
+    link.symlink_to(folder)
     starter, pid = os.getppid(), os.fork()
     if pid == 0:
         os.setsid()
@@ -89,18 +92,21 @@ def start(folder):
         time.sleep(0.05)
 
 
-def stop(folder):
+def stop(link):
+    folder = link.resolve()
     try:
         pid = int((folder / "pid").read_text())
         with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
-            if str(folder) in file.read():
+            if str(link) in file.read():
                 os.kill(pid, signal.SIGTERM)
         until = time.monotonic() + LONGEST
         while lives(pid) and time.monotonic() < until:
             time.sleep(0.05)
     except (FileNotFoundError, ProcessLookupError):
         pass
-    shutil.rmtree(folder, ignore_errors=True)
+    if link.is_symlink():
+        link.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

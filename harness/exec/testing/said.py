@@ -21,7 +21,7 @@ TIDEMARK = os.path.abspath(os.environ.get("TIDEMARK_BIN", ROOT / "build/dev/tide
 SITE = os.path.abspath(Path(os.environ.get("TIDEMARK_DEPS", ROOT / ".deps")) / "python")
 MIB = 1 << 20
 FOLDER = Path(tempfile.mkdtemp())
-SERVER = os.environ.get("EXEC_SERVER")  # the folder of exec_server.py: programs are copies of a process that has imported torch
+SERVER = os.environ.get("EXEC_SERVER")  # the link of exec_server.py: programs are copies of a process that has imported torch
 
 
 class Said:
