@@ -330,7 +330,8 @@ def test_refused():
         result.check("error: exec: " in result.err and below in result.err, "the same in a process of the program")
     bare = subprocess.run([sys.executable, "-c", "import torch"], env={"PYTHONPATH": ""}, capture_output=True, check=False).returncode != 0
     if bare:
-        Said("--", sys.executable, "-c", "0", path="").refuses("has no torch: install torch 2.", " (python3 -m pip install torch==2.", "which needs no preparation; it may be 2.4 to 2.")
+        Said("--", sys.executable, "-c", "0", path="").refuses(f"has no torch: PYTHONPATH={SITE} lends it the torch 2.", "or install torch 2.", "python3 -m pip install torch==2.",
+                                                                "which needs no preparation; it may be 2.4 to 2.")
     Said("--", "true", TMPDIR="/nowhere").refuses("TMPDIR is not a folder: /nowhere")
     Said("--gpu", "no-such-gpu", "--", "true").refuses("no-such-gpu")
     Said("--schedule", "never", "--", "true").refuses("--schedule")

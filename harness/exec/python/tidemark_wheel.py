@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import sysconfig
 
 import tidemark_files  # noqa: F401  # for prepare.py: while it runs this folder is not on the path, since a folder named torch could lie in it
 import tidemark_releases
@@ -37,13 +38,21 @@ def release(version):
     return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
+def lent(own, version):
+    """How a Python without torch uses the one that the build has, if that is for this Python; an empty text else. The wheel has none."""
+    if "site" not in own or not glob.glob(os.path.join(own["site"], "torch", f"_C.cpython-{sys.version_info[0]}{sys.version_info[1]}-*")):
+        return ""
+    return f"PYTHONPATH={own['site']} lends it the torch {version} of this build; or "
+
+
 def problem(version, cuda):
     """The reason why a torch cannot be used, or None."""
     own, tried = built(), tidemark_releases.span(tidemark_releases.outcomes())
     plain = own["torch"].split("+")[0]
-    wanted = f"install torch {plain} (python3 -m pip install torch=={plain}), which needs no preparation; it may be {tried}, a wheel of CUDA {' or '.join(MAJORS)}"
+    place = "" if sys.prefix != sys.base_prefix or not os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")) else "in an environment of python3 -m venv: "
+    wanted = f"install torch {plain} ({place}python3 -m pip install torch=={plain}), which needs no preparation; it may be {tried}, a wheel of CUDA {' or '.join(MAJORS)}"
     if not version:
-        return "has no torch: " + wanted
+        return "has no torch: " + lent(own, plain) + wanted
     if not cuda:
         return f"has torch {version}, a wheel without CUDA: {wanted}"
     if str(cuda).split(".")[0] not in MAJORS:
