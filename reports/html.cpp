@@ -222,7 +222,7 @@ void put_text_data(GrowingText& out, std::string_view text) {
 
 void put_document(GrowingText& out, const Document& document) {
   out += fmt::format("<header class=\"top\"><h1 class=\"{}\">{}</h1>\n", name_of(document.status),
-                     markup_text(document.headline));
+                     breakable(document.headline));
   for (std::size_t i = 0; i < document.facts.size(); ++i) {
     const std::string fact = markup_text(document.facts[i]);
     out += "<p class=\"facts\">" +

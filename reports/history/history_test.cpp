@@ -149,6 +149,11 @@ TEST_F(Past, TheRunAtWhichAMetricStepped) {
                         "since run-4 git 0123456789ab (worse)) -> 5,242,880 (1 run, since run-6 "
                         "git 0123456789ab (better)) bytes"));
   EXPECT_EQ(text.find("record_stream"), std::string::npos) << "what did not step is left out";
+  EXPECT_TRUE(
+      text.starts_with("stash of fsdp_prefetch/smoke/r2/math/instant: 1 MiB less since "
+                       "2026-01-16 00:00 (git 0123456789ab)"))
+      << text;
+  EXPECT_LT(text.find("run-6 git"), text.find("\nruns\n")) << "what stepped is the answer";
   EXPECT_THAT(history_text(history, true), HasSubstr("record_stream memory/active/forward"));
   const auto json = nlohmann::json::parse(history_json(history));
   bool has_trend = false;

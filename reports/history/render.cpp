@@ -84,69 +84,6 @@ std::string summary(const History& history, std::size_t stepped) {
                      exact(static_cast<std::int64_t>(stepped)));
 }
 
-}  // namespace
-
-std::string history_text(const History& history, bool all) {
-  std::string out = "runs\n";
-  const std::size_t first = history.runs.size() > kRuns ? history.runs.size() - kRuns : 0;
-  if (first > 0) out += fmt::format("  ... and {} before\n", first);
-  for (std::size_t i = first; i < history.runs.size(); ++i) {
-    const PastRun& run = history.runs[i];
-    out += fmt::format("  {}  {}  exit {}  {} passed, {} failed, {} skipped  {}  git {}\n",
-                       one_line(run.started), one_line(run.id), run.exit_code, run.passed,
-                       run.failed, run.skipped, one_line(run.device), one_line(run.git));
-  }
-  const auto stepped = shown(history, false);
-  const auto trends = all ? shown(history, true) : stepped;
-  out += trends.empty() ? "\nno metric stepped\n" : all ? "\ntrends\n" : "\nmetrics that stepped\n";
-  for (std::size_t i = 0; i < std::min(trends.size(), kTrends); ++i)
-    out += fmt::format("  {}: {}\n", title(*trends[i], history), levels(*trends[i], history));
-  if (trends.size() > kTrends)
-    out += fmt::format("  and {} more (--metric GLOB chooses, --format json has all)\n",
-                       trends.size() - kTrends);
-  return out + "\n" + summary(history, stepped.size()) + "\n";
-}
-
-std::string history_json(const History& history) {
-  Json out{{"schema", "tidemark/history"},
-           {"schema_version", "1.0"},
-           {"runs", Json::array()},
-           {"trends", Json::array()}};
-  for (const PastRun& run : history.runs)
-    out["runs"].push_back({{"id", run.id},
-                           {"started", run.started},
-                           {"folder", run.folder},
-                           {"git", run.git},
-                           {"device", run.device},
-                           {"exit_code", run.exit_code},
-                           {"passed", run.passed},
-                           {"failed", run.failed},
-                           {"skipped", run.skipped}});
-  for (const Trend& trend : history.trends) {
-    Json points = Json::array(), stepped = Json::array();
-    for (const PastPoint& point : trend.points) {
-      Json value = nullptr;
-      if (point.value && std::isfinite(*point.value)) value = *point.value;
-      if (point.value && std::isinf(*point.value)) value = *point.value > 0 ? "inf" : "-inf";
-      points.push_back({{"run", history.runs[point.run].id}, {"value", value}});
-    }
-    for (std::size_t at : trend.steps()) stepped.push_back(history.runs[trend.points[at].run].id);
-    out["trends"].push_back({{"trial", trend.trial},
-                             {"settings", trend.settings},
-                             {"device", trend.device},
-                             {"variant", trend.variant},
-                             {"metric", trend.metric.name},
-                             {"kind", name_of(trend.metric.kind)},
-                             {"worse", name_of(trend.metric.worse)},
-                             {"unit", trend.metric.unit},
-                             {"points", points},
-                             {"stepped_at", stepped}});
-  }
-  return json_text(out);
-}
-
-namespace {
-
 /// Seconds since 1970 of "2026-01-31T00:00:00Z"; none of another text.
 std::optional<double> seconds_of(const std::string& started) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
@@ -202,6 +139,100 @@ std::vector<Group> grouped(const std::vector<const Trend*>& trends, const Histor
   return out;
 }
 
+/// "2026-01-31 14:05" of "2026-01-31T14:05:59Z".
+std::string when(const PastRun& run) {
+  return seconds_of(run.started) ? run.started.substr(0, 10) + " " + run.started.substr(11, 5)
+                                 : one_line(run.started);
+}
+
+std::string size_of(Bytes by) { return (by < 0 ? "-" : "+") + bytes_text(std::abs(by)); }
+
+/// What a reader has to know first: the largest step of bytes, or that there is none.
+std::string headline(const History& history, const std::vector<Group>& groups) {
+  const std::string runs = plural(std::ssize(history.runs), "run");
+  const auto stepped = [](const Group& group) { return !group.first->steps().empty(); };
+  const auto n = std::ranges::count_if(groups, stepped);
+  if (n == 0) return "no metric stepped in " + runs;
+  const Trend& trend = *std::ranges::find_if(groups, stepped)->first;
+  const PastRun& since = history.runs[trend.points[trend.steps().back()].run];
+  const double by = last_step(trend);
+  const std::string what =
+      trend.metric.unit == "bytes" && by != 0
+          ? fmt::format("{} of {}: {} {}", trend.variant, trend.trial,
+                        bytes_text(static_cast<Bytes>(std::abs(by))), by > 0 ? "more" : "less")
+          : trend.name() + " stepped";
+  return one_line(fmt::format("{} since {}{}{}", what, when(since),
+                              since.git.empty() ? "" : fmt::format(" (git {})", since.git),
+                              n > 1 ? fmt::format(", and {}", plural(n - 1, "other step")) : ""));
+}
+
+}  // namespace
+
+std::string history_text(const History& history, bool all) {
+  const auto stepped = shown(history, false);
+  const auto groups = grouped(all ? shown(history, true) : stepped, history);
+  std::string out = headline(history, groups) + "\n";
+  if (!groups.empty())
+    out += all ? "\ntrends\n" : "\nwhat stepped, the largest step of bytes first\n";
+  for (std::size_t i = 0; i < std::min(groups.size(), kTrends); ++i)
+    out += fmt::format(
+        "  {}: {}{}\n", title(*groups[i].first, history), levels(*groups[i].first, history),
+        groups[i].others ? fmt::format("; and {} more that went as far", groups[i].others) : "");
+  if (groups.size() > kTrends)
+    out += fmt::format("  and {} more (--metric GLOB chooses, --format json has all)\n",
+                       groups.size() - kTrends);
+  out += "\nruns\n";
+  const std::size_t first = history.runs.size() > kRuns ? history.runs.size() - kRuns : 0;
+  if (first > 0) out += fmt::format("  ... and {} before\n", first);
+  for (std::size_t i = first; i < history.runs.size(); ++i) {
+    const PastRun& run = history.runs[i];
+    out += fmt::format("  {}  {}  exit {}  {} passed, {} failed, {} skipped  {}  git {}\n",
+                       one_line(run.started), one_line(run.id), run.exit_code, run.passed,
+                       run.failed, run.skipped, one_line(run.device), one_line(run.git));
+  }
+  return out + "\n" + summary(history, stepped.size()) + "\n";
+}
+
+std::string history_json(const History& history) {
+  Json out{{"schema", "tidemark/history"},
+           {"schema_version", "1.0"},
+           {"runs", Json::array()},
+           {"trends", Json::array()}};
+  for (const PastRun& run : history.runs)
+    out["runs"].push_back({{"id", run.id},
+                           {"started", run.started},
+                           {"folder", run.folder},
+                           {"git", run.git},
+                           {"device", run.device},
+                           {"exit_code", run.exit_code},
+                           {"passed", run.passed},
+                           {"failed", run.failed},
+                           {"skipped", run.skipped}});
+  for (const Trend& trend : history.trends) {
+    Json points = Json::array(), stepped = Json::array();
+    for (const PastPoint& point : trend.points) {
+      Json value = nullptr;
+      if (point.value && std::isfinite(*point.value)) value = *point.value;
+      if (point.value && std::isinf(*point.value)) value = *point.value > 0 ? "inf" : "-inf";
+      points.push_back({{"run", history.runs[point.run].id}, {"value", value}});
+    }
+    for (std::size_t at : trend.steps()) stepped.push_back(history.runs[trend.points[at].run].id);
+    out["trends"].push_back({{"trial", trend.trial},
+                             {"settings", trend.settings},
+                             {"device", trend.device},
+                             {"variant", trend.variant},
+                             {"metric", trend.metric.name},
+                             {"kind", name_of(trend.metric.kind)},
+                             {"worse", name_of(trend.metric.worse)},
+                             {"unit", trend.metric.unit},
+                             {"points", points},
+                             {"stepped_at", stepped}});
+  }
+  return json_text(out);
+}
+
+namespace {
+
 Chart chart_of(const Trend& trend, const History& history, bool dates) {
   Line line{trend.metric.unit, {}};
   for (const PastPoint& point : trend.points) {
@@ -220,7 +251,7 @@ Section stepped_rows(const std::vector<Group>& groups, const History& history) {
   Section out{"What stepped",
               {"Steps of bytes come first, the largest above."},
               {},
-              {{"metric", "from", "to", "by", "since", "git", ""}}};
+              {{"metric", "from", "to", "by", "since (UTC)", "git", "also"}}};
   for (std::size_t i = 0; i < std::min(groups.size(), kTrends); ++i) {
     const Trend& trend = *groups[i].first;
     const auto steps = trend.steps();
@@ -229,19 +260,20 @@ Section stepped_rows(const std::vector<Group>& groups, const History& history) {
     const double by = last_step(trend);
     const bool sized = trend.metric.unit == "bytes" && before.value && after.value;
     const auto level = [&](const PastPoint& point) {
-      return sized ? bytes_text(static_cast<Bytes>(*point.value))
+      return sized ? fmt::format("{}\t{} bytes", bytes_text(static_cast<Bytes>(*point.value)),
+                                 exact(*point.value))
                    : figure(point.value, trend.metric);
     };
     const PastRun& run = history.runs[after.run];
     const std::string turn = turn_of(trend, steps.back());
-    out.rows.push_back({title(trend, history), level(before), level(after),
-                        sized          ? signed_bytes(static_cast<Bytes>(by)) + turn
-                        : turn.empty() ? ""
-                                       : turn.substr(1),
-                        run.started, run.git,
-                        groups[i].others == 0
-                            ? ""
-                            : fmt::format("and {} more that went as far", groups[i].others)});
+    out.rows.push_back(
+        {title(trend, history), level(before), level(after),
+         sized          ? fmt::format("{}{}\t{} bytes", size_of(static_cast<Bytes>(by)), turn,
+                                      signed_bytes(static_cast<Bytes>(by)))
+         : turn.empty() ? ""
+                        : turn.substr(1),
+         when(run) + "\t" + run.started, run.git,
+         groups[i].others == 0 ? "" : fmt::format("{} more that went as far", groups[i].others)});
   }
   if (groups.size() > kTrends)
     out.text.push_back(fmt::format("And {} more: --metric GLOB chooses.", groups.size() - kTrends));
@@ -255,7 +287,8 @@ std::string history_html(const History& history, bool all) {
   const std::vector<Group> groups = grouped(all ? shown(history, true) : stepped, history);
   const bool dates = std::ranges::all_of(
       history.runs, [](const PastRun& run) { return seconds_of(run.started).has_value(); });
-  Document out{"history", summary(history, stepped.size()), Status::pass, {}};
+  Document out{"history", headline(history, groups), Status::pass, {}};
+  out.sections.push_back({"", {summary(history, stepped.size()) + "."}});
   if (!stepped.empty()) out.sections.push_back(stepped_rows(groups, history));
   if (groups.empty() && !history.trends.empty())
     out.sections.push_back({"",
@@ -269,15 +302,14 @@ std::string history_html(const History& history, bool all) {
   if (groups.size() > kCharts)
     out.sections.push_back(
         {"", {fmt::format("And {} more without a picture.", groups.size() - kCharts)}});
-  Section runs{
-      "Runs",
-      {},
-      {},
-      {{"run", "started", "exit", "passed", "failed", "skipped", "device", "git", "folder"}}};
+  Section runs{"Runs",
+               {},
+               {},
+               {{"run", "started (UTC)", "exit", "passed", "failed", "skipped", "device", "git"}}};
   for (auto run = history.runs.rbegin(); run != history.runs.rend(); ++run)
-    runs.rows.push_back({run->id, run->started, std::to_string(run->exit_code), exact(run->passed),
-                         exact(run->failed), exact(run->skipped), run->device, run->git,
-                         run->folder});
+    runs.rows.push_back({run->id + "\t" + run->folder, when(*run) + "\t" + run->started,
+                         std::to_string(run->exit_code), exact(run->passed), exact(run->failed),
+                         exact(run->skipped), run->device, run->git});
   out.sections.push_back(std::move(runs));
   return html(out);
 }

@@ -35,6 +35,9 @@ function lineOf(line, colour) {
 
 const INNER = { left: 58, right: 12, outerBoundsMode: 'none' };
 
+/** The ends of so many equal parts. */
+const parts = (left, right, n) => Array.from({ length: n + 1 }, (_, i) => left + ((right - left) * i) / n);
+
 function horizontal({ panels, x, range: [left, right], dotted }, colour, width) {
   return panels.map((_, i) => ({
     type: x.log ? 'log' : 'value',
@@ -53,6 +56,7 @@ function horizontal({ panels, x, range: [left, right], dotted }, colour, width) 
       formatter: (value) => x.format(value),
       alignMinLabel: 'left',
       alignMaxLabel: 'right',
+      customValues: x.even ? parts(left, right, Math.max(1, Math.floor(width / 130))) : undefined,
     },
     axisPointer: { snap: dotted, label: { show: false } },
   }));

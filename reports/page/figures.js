@@ -8,10 +8,12 @@ import { axisOf, exact, exactBytes, unitFor } from './format.js';
 const KINDS = { curves, overlay };
 
 const two = (number) => String(number).padStart(2, '0');
-/** "11-29" or "11-29 14:05" of seconds since 1970, in UTC. */
-function dated(seconds, times) {
+/** "11-29", "11-29 14:05" or "14:05:33" of seconds since 1970, in UTC, as far as it tells moments of a range of so many days apart. */
+function dated(seconds, days) {
   const at = new Date(1000 * seconds);
-  return `${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}${times ? ` ${two(at.getUTCHours())}:${two(at.getUTCMinutes())}` : ''}`;
+  const date = `${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}`;
+  const time = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
+  return days >= 4 ? date : days * 1440 >= 10 ? `${date} ${time}` : `${time}:${two(at.getUTCSeconds())}`;
 }
 
 function drawn({ title, x, y, bytes, dates, lines }) {
@@ -48,7 +50,8 @@ function drawn({ title, x, y, bytes, dates, lines }) {
       x: {
         name: x,
         whole: places.every(Number.isInteger),
-        format: (value) => (dates ? dated(value, days < 4) : String(Number(value.toPrecision(6)))),
+        even: dates, // no part of a day is rounder than another
+        format: (value) => (dates ? dated(value, days) : String(Number(value.toPrecision(6)))),
       },
       panelHeight: 220,
       zoom: levels.length > 24 ? { start: 0, end: 100 } : undefined,

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { accessibility, open, settled } from './browser.mjs';
 import { choose, paths, readAt, text, texts, whole } from './looking.mjs';
 import { axisOf, unitFor } from './format.js';
+import { overprints } from './overlaps.mjs';
 import { holdStories } from './stories.mjs';
 
 const SCENARIO = '#/fsdp_prefetch?trial=0&schedule=lagging';
@@ -205,7 +206,7 @@ export const tests = ({ browser, axe, file }) => ({
     assert.equal(await text(page, 'h1'), '2 runs, <b>1</b> stepped');
     assert.equal(await page.title(), 'tidemark history: 2 runs, <b>1</b> stepped');
     assert.match(await text(page, 'section'), /Peaks <\/script>\s+A line of text.\s+Another.\s+memory <i>/);
-    assert.equal(await page.locator('figure .chart').count(), 2);
+    assert.equal(await page.locator('figure .chart').count(), 3);
     assert.equal((await paths(page, 'figure >> nth=0 >>')).length, 2);
     const chart = page.locator('figure .chart').first();
     const set = await page.locator('section').first().locator('tbody tr').evaluateAll((rows) => rows.map(({ cells }) => [...cells].map((cell) => cell.className)));
@@ -213,6 +214,12 @@ export const tests = ({ browser, axe, file }) => ({
     assert.match(await readAt(page, chart, 2), /^run 1: base no number, new 1,048,576 bytes/);
     assert.deepEqual(await accessibility(page, axe), []);
     await whole(page, 'document');
+    const moments = async () => (await page.locator('figure .chart').nth(2).locator('svg text').allTextContents()).filter((each) => /^\d\d:\d\d:\d\d$/.test(each));
+    assert.deepEqual([(await moments()).at(0), (await moments()).at(-1)], ['08:00:00', '08:00:23'], 'moments of one minute are told apart');
+    await page.setViewportSize({ width: 400, height: 900 });
+    await settled(page);
+    assert.equal((await moments()).length, 3);
+    assert.deepEqual(await overprints(page), []);
   },
 
   async 'the contents and the files of a scenario'() {
