@@ -74,12 +74,32 @@ class Search {
                                     trace_[next].action == AllocatorAction::free_completed);
   }
 
+  // The backwards whose last request was refused: the error ended them before they had freed what
+  // the graph keeps.
+  std::set<Moment> refused() {
+    std::set<Moment> out;
+    const auto& backwards = phases_["backward"];
+    for (TraceWalk walk(trace_); walk.next();) {
+      const bool is_refusal = walk.event().action == AllocatorAction::oom;
+      if (!is_refusal && walk.event().action != AllocatorAction::alloc) continue;
+      const auto after =
+          std::ranges::upper_bound(backwards, walk.moment(), {}, &std::pair<Moment, Moment>::first);
+      if (after == backwards.begin() || std::prev(after)->second < walk.moment()) continue;
+      if (is_refusal)
+        out.insert(std::prev(after)->first);
+      else
+        out.erase(std::prev(after)->first);
+    }
+    return out;
+  }
+
   // Ends of backwards that leave no forward without its own, and of the last one; a backward in a
   // forward is none.
   void find_backwards() {
     std::vector<Moment> backwards;
+    const std::set<Moment> ended_by_errors = refused();
     for (const auto& [begin, end] : phases_["backward"])
-      if (!is_in("forward", begin)) backwards.push_back(end);
+      if (!is_in("forward", begin) && !ended_by_errors.contains(begin)) backwards.push_back(end);
     std::ranges::sort(backwards);
     for (std::size_t i = 0; i < backwards.size(); ++i) {
       const auto begun = std::ranges::count_if(

@@ -31,7 +31,7 @@ std::string oom_lines(const HighestPeak& peak, bool with_schedule, std::size_t t
 std::string nothing_text(const std::vector<Waste>& wastes) {
   const bool known =
       std::ranges::all_of(wastes, [](const Waste& one) { return one.bytes.has_value(); });
-  return known ? "nothing was found" : "not known, no backward has run";
+  return known ? "nothing was found" : "not known, no backward has ended";
 }
 
 // Text about the device that has most left, by kind, and the sum alone of the others.

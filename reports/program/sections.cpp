@@ -140,7 +140,7 @@ std::vector<Section> sections_of(const DeviceSummary& d) {
       wastes.rows.push_back({"", "", "", "", "held by " + waste.holder.text()});
   }
   if (none.empty() && wastes.rows.size() == 1) {
-    wastes.text = {"Not known: no backward has run."};
+    wastes.text = {"Not known: no backward has ended."};
     unknown.clear();
   }
   if (!none.empty()) wastes.text.push_back(fmt::format("None: {}.", fmt::join(none, "; ")));

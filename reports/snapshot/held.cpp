@@ -83,7 +83,7 @@ std::string text_of(const OutOfMemory& oom, const RefusedRequest& request, bool 
 }
 
 std::string waste_figure(const Waste& waste, const ByteUnit* unit) {
-  if (!waste.bytes) return "not known, no backward has run";
+  if (!waste.bytes) return "not known, no backward has ended";
   return fmt::format("{} of {} {}{}", figure(*waste.bytes, unit), figure(waste.active, unit),
                      unit == nullptr ? "bytes" : unit->name,
                      waste.process.empty()

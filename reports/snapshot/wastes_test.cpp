@@ -99,6 +99,20 @@ TEST(Wastes, WithoutAnOptimizerAreOfTheEndsOfBackwards) {
             "70 of 618; 70 layers.*.mlp forward model.py:3 (in gather)");
 }
 
+// What the graph keeps then was not held by the program: the error came before it was freed.
+TEST(Wastes, ABackwardThatARefusedRequestHasEndedIsNoEndOfOne) {
+  Snapshot s = training();
+  s.phases = {phase("forward", {0, 0}, {4, 0}), phase("backward", {4, 0}, {4, 2})};
+  EXPECT_EQ(text_of(of_device_0(s, kPeak)[2]), "300 of 340; 300 layers.*.mlp forward model.py:3");
+  for (const int at : {5, 8}) {
+    Snapshot refused = s;
+    refused.traces[0].insert(refused.traces[0].begin() + at, event(AllocatorAction::oom, 0, 99));
+    EXPECT_EQ(text_of(of_device_0(refused, kPeak)[2]), "? of 0") << at;
+    refused.phases[1].end = {5, 2};  // it goes on: a smaller request is granted
+    EXPECT_EQ(text_of(of_device_0(refused, kPeak)[2]), "0 of 48") << at;
+  }
+}
+
 // Two optimizers that take turns: the graph of the first step's block (300) is needed later.
 TEST(Wastes, WhatALaterBackwardFreesIsNeeded) {
   Snapshot s = training();
