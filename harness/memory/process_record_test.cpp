@@ -290,6 +290,15 @@ TEST(HighestPeak, AWasteIsUnknownOnlyWhereNoProcessKnowsIt) {
   fs::remove_all(folder);
 }
 
+TEST(HighestPeak, OfEqualRanksIsThatOfTheFirst) {
+  const fs::path folder = fs::path(testing::TempDir()) / ("ranks" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  for (int rank = 2; rank < 12; ++rank)
+    write_process(folder / fmt::format("rank{}.record", rank), true);
+  EXPECT_EQ(highest_peak(folder, "").file.stem(), "rank2") << "and not rank10";
+  fs::remove_all(folder);
+}
+
 // A cache that fills, and forwards that replay graphs.
 TEST(HighestPeak, ForwardsThatAllocateNothingAreStepsWithoutGrowth) {
   const fs::path folder = fs::path(testing::TempDir()) / ("replays" + std::to_string(getpid()));
