@@ -106,7 +106,7 @@ std::string step_names(const std::vector<std::pair<std::string, double>>& steps,
 
 std::vector<std::pair<std::string, double>> steps_of(const MemoryPicture& picture) {
   std::vector<std::pair<std::string, double>> out;
-  std::int64_t last = -1;
+  std::int64_t last = 0;  // which is none
   for (const MemoryPicture::Phase& phase : picture.phases) {
     if (phase.step <= last) continue;
     last = phase.step;

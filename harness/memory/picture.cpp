@@ -174,6 +174,8 @@ class Composer {
       if (from->second < to->second || std::ranges::find(kSteps, phase.name) != kSteps.end())
         out_.phases.push_back({phase.name, phase.step, from->second, to->second});
     }
+    if (!steps_are_told())
+      for (MemoryPicture::Phase& phase : out_.phases) phase.step = 0;
     std::ranges::stable_sort(out_.phases, {}, &MemoryPicture::Phase::from);
     for (const LeftStep& one : s_.left_steps) {
       if (static_cast<std::size_t>(one.device) != summary_.device) continue;
@@ -183,6 +185,18 @@ class Composer {
     for (const SkippedSteps& one : summary_.skipped)
       if (const auto at = moments_.find(one.at); at != moments_.end())
         out_.whole_from = std::max(out_.whole_from, at->second);
+  }
+
+  /// An optimizer ends a step. Without one, several forwards or backwards may be of as many steps;
+  /// a single one is of the first.
+  bool steps_are_told() const {
+    const auto count = [&](std::string_view name) {
+      return std::ranges::count(out_.phases, name, &MemoryPicture::Phase::name);
+    };
+    const auto backwards = count("backward");
+    return !s_.left_steps.empty() || count("optimizer") > 0 ||
+           std::ranges::any_of(out_.phases, [](const auto& one) { return one.step > 1; }) ||
+           (s_.repeats.empty() && (backwards == 1 || (backwards == 0 && count("forward") <= 1)));
   }
 
   bool whole() const {

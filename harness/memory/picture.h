@@ -40,7 +40,7 @@ struct MemoryPicture {
   };
   struct Phase {
     std::string name;
-    std::int64_t step = 0;
+    std::int64_t step = 0;         // 0: steps are not told apart
     std::size_t from = 0, to = 0;  // moments
   };
   std::string where;  // "rank0", the name of the snapshot

@@ -102,7 +102,8 @@ Picture overlay(const MemoryPicture& all_before, const MemoryPicture& all_after,
     bands.push_back(
         {a->name, a->step, begin, place_of(knots, &Knot::before, event_at(before, a->to))});
     const std::string step = fmt::format("step {}", a->step);
-    if (steps.empty() || steps.back().first != step) steps.emplace_back(step, begin);
+    if (a->step > 0 && (steps.empty() || steps.back().first != step))
+      steps.emplace_back(step, begin);
   }
   const Json json{{"kind", "overlay"},
                   {"phases", std::move(bands)},

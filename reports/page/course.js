@@ -131,12 +131,12 @@ export function courseOf(packed, waiting = 'apart') {
   const fullest = reservedAt[reservedTo.reduce((best, level, i) => (level > reservedTo[best] ? i : best), 0)] ?? 0;
 
   const phases = packed.phases.map(([name, step, first, last]) => ({ name, step, from: first, to: last }));
-  /** "backward of step 2": the shortest phase at a moment, or ''. */
+  /** "backward of step 2": the shortest phase at a moment, or ''. Step 0: steps are not told apart. */
   function phaseAt(moment) {
     const found = phases
       .filter((phase) => phase.from < moment && moment <= phase.to)
       .sort((a, b) => a.to - a.from - (b.to - b.from))[0];
-    return found ? `${found.name} of step ${found.step}` : '';
+    return found ? `${found.name}${found.step > 0 ? ` of step ${found.step}` : ''}` : '';
   }
 
   const last = moments - 1;

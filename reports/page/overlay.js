@@ -65,7 +65,7 @@ export function overlay({ runs, phases }) {
     const { x, old, fresh, events } = rows[at];
     const phase = phases.find(([, , from, to]) => from < x && x <= to);
     const by = fresh - old;
-    said.textContent = `Event ${exact(events[0])} of the old run and ${exact(events[1])} of the new one${phase ? `, in ${phase[0]} of step ${phase[1]}` : ''}: ${bytes(old)} and ${bytes(fresh)}${by === 0 ? ', equal' : `, ${bytes(Math.abs(by))} ${by > 0 ? 'more' : 'less'}`}.`;
+    said.textContent = `Event ${exact(events[0])} of the old run and ${exact(events[1])} of the new one${phase ? `, in ${phase[0]}${phase[1] > 0 ? ` of step ${phase[1]}` : ''}` : ''}: ${bytes(old)} and ${bytes(fresh)}${by === 0 ? ', equal' : `, ${bytes(Math.abs(by))} ${by > 0 ? 'more' : 'less'}`}.`;
     said.title = `${exactBytes(old)}, ${exactBytes(fresh)}`;
     cursor.setAttribute('d', `M${across(x)} ${BOX.top}V${BOX.height - BOX.bottom}`);
   }
@@ -78,7 +78,7 @@ export function overlay({ runs, phases }) {
     const ticks = [];
     for (let level = 0; level <= axis.max * 1.001; level += axis.interval) ticks.push(level);
     let last = -Infinity;
-    const steps = phases.filter(([, step], i) => i === 0 || phases[i - 1][1] !== step);
+    const steps = phases.filter(([, step], i) => step > 0 && (i === 0 || phases[i - 1][1] !== step));
     const named = steps.filter(([, , from]) => across(from) - last > 60 && (last = across(from)));
     cursor = svg('path', { class: 'at' });
     element.replaceChildren(

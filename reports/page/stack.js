@@ -42,6 +42,7 @@ function readingOf(course, moment, levels) {
 function stepLines(course, [first, last], pixels, colour) {
   const begins = new Map();
   for (const { step, from } of course.phases) begins.set(step, Math.min(from, begins.get(step) ?? Infinity));
+  begins.delete(0); // steps that are not told apart
   const seen = [...begins].map(([step, from]) => [step, course.eventOf(from)]).filter(([, at]) => at >= first && at <= last);
   const left = ([, at]) => ((at - first) / Math.max(1, last - first)) * pixels;
   const room = 7 * Math.max(0, ...seen.map(([step]) => `step ${step}`.length)) + 8;

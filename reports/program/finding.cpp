@@ -130,8 +130,9 @@ const MemoryPicture* peak_picture(const HighestPeak& peak) {
 
 std::string phase_text(const MemoryPicture& picture, std::size_t moment) {
   const auto* phase = phase_at(picture, moment);
-  return phase == nullptr ? ""
-                          : fmt::format("in {} of step {}", one_line(phase->name), phase->step);
+  if (phase == nullptr) return "";
+  return fmt::format("in {}{}", one_line(phase->name),
+                     phase->step > 0 ? fmt::format(" of step {}", phase->step) : "");
 }
 
 /// If the refusal ended the phase, the phase ends at the last block before the refused one.

@@ -27,7 +27,8 @@ std::string script_of(const std::vector<std::string>& words);
 /// The picture of the device with the highest peak; nullptr where there is none.
 const MemoryPicture* peak_picture(const HighestPeak& peak);
 
-/// "in backward of step 2": the phase at a moment; "" where there is none.
+/// "in backward of step 2", without the step where steps are not told apart: the phase at a moment;
+/// "" where there is none.
 std::string phase_text(const MemoryPicture& picture, std::size_t moment);
 
 /// " in backward of step 2": the phase in which an allocation failed; "" where it is not known.

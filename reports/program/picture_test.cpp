@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "harness/memory/beyond.h"
 #include "harness/record/file.h"
@@ -286,6 +287,29 @@ TEST(Picture, DataKeepToTheirBudget) {
   EXPECT_LT(few["pictures"][0]["moments"], all["pictures"][0]["moments"]);
   EXPECT_EQ(few["pictures"][0]["in_all"], all["pictures"][0]["in_all"]);
   EXPECT_TRUE(picture_data({HighestPeak()}, place).is_null());
+}
+
+// What a program without an optimizer does twice may be one step or two.
+TEST(Memory, AStepIsSaidWhereStepsAreToldApart) {
+  const auto steps = [](Snapshot s) {
+    std::set<std::int64_t> out;
+    for (const MemoryPicture::Phase& one : drawn(std::move(s)).picture.phases) out.insert(one.step);
+    return out;
+  };
+  Snapshot two = training(3, 2, 4);
+  EXPECT_EQ(steps(two), (std::set<std::int64_t>{1, 2}));
+  std::erase_if(two.phases, [](const ProgramPhase& one) { return one.name == "optimizer"; });
+  EXPECT_EQ(steps(two), (std::set<std::int64_t>{1, 2})) << "it stepped: its number says so";
+  for (ProgramPhase& one : two.phases) one.step = 1;
+  EXPECT_EQ(steps(two), std::set<std::int64_t>{0}) << "two backwards";
+  Snapshot one = two;
+  std::erase_if(one.phases, [](const ProgramPhase& phase) { return phase.name == "backward"; });
+  EXPECT_EQ(steps(one), std::set<std::int64_t>{0}) << "two forwards";
+  one = two;
+  one.phases.resize(2);
+  EXPECT_EQ(steps(one), std::set<std::int64_t>{1}) << "out of memory in the first step";
+  one.repeats.push_back({1, 1, 3});
+  EXPECT_EQ(steps(one), std::set<std::int64_t>{0}) << "they came again";
 }
 
 TEST(RankPeaks, PhasesAreToldApartByStepsWhereTheseAreFew) {
