@@ -4,7 +4,7 @@ import random
 import subprocess
 
 from testing.held import alive, folder_of, left
-from testing.said import FOLDER, MIB, TIDEMARK, python, seed
+from testing.said import FOLDER, MIB, TIDEMARK, drawn, python, seed
 
 
 def test_handed_over():
@@ -319,3 +319,23 @@ dist.destroy_process_group()
         held = {kind: sum(part["bytes"] for part in parts if part["kind"] == kind) for kind in ("receive buffers", "outputs", "other")}
         wanted = {"receive buffers": microbatches * rows * width * 4, "outputs": outputs, "other": 1 << 30}
         result.check(held == wanted, f"rank {rank}: {held}, not {wanted}: {parts}")
+
+
+def test_hooks_of_a_backward():
+    """What hooks allocate in a backward, and the gradients that activations retain, are made in the backward."""
+    ways = [("", "inner.retain_grad(); kept.append(inner)"),
+            ("", "inner.register_hook(lambda g: kept.append(g * 2))"),
+            ("net[0].register_full_backward_hook(lambda m, given, left: kept.append(left[0] + 1))", ""),
+            ("net[0].weight.register_post_accumulate_grad_hook(lambda p: kept.append(p.grad.clone()))", "")]
+    for i, (before, after) in drawn(list(enumerate(ways)), 2):
+        result = python(f"""
+net, kept = torch.nn.Sequential(torch.nn.Linear(1024, 1024, bias=False), torch.nn.ReLU()).cuda(), []
+{before}
+inner = net(torch.ones(1024, 1024, device="cuda"))
+{after}
+inner.sum().backward()
+del inner
+block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+""", "--report", FOLDER / f"hooks{i}").ends(0)
+        of_backward, lines = alive(result, "backward")
+        result.check(of_backward == 4 * MIB, f"{before}{after}: 4 MiB of the backward: {lines}")

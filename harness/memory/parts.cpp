@@ -115,24 +115,25 @@ void add_name(std::set<std::string>& names, const std::string& name) {
   names.insert(name);
 }
 
-/// Blocks that are allocated in an optimizer's step and that nothing else is known of.
-void add_temporaries(const Snapshot& snapshot, std::size_t device, LabelOf& labels) {
+/// Blocks that are allocated in phases of a name, and that nothing else is known of.
+void add_of_phase(const Snapshot& snapshot, std::size_t device, std::string_view name,
+                  MemoryKind kind, LabelOf& labels) {
   if (device >= snapshot.traces.size()) return;
   const auto& trace = snapshot.traces[device];
   auto phase = snapshot.phases.begin();  // by device and begin
-  const auto of_optimizer = [&](const ProgramPhase& one) {
-    return static_cast<std::size_t>(one.device) == device && one.name == "optimizer";
+  const auto named = [&](const ProgramPhase& one) {
+    return static_cast<std::size_t>(one.device) == device && one.name == name;
   };
-  phase = std::find_if(phase, snapshot.phases.end(), of_optimizer);
+  phase = std::find_if(phase, snapshot.phases.end(), named);
   for (TraceWalk walk(trace); phase != snapshot.phases.end();) {
     const ProgramPhase::Moment before = walk.moment();
     if (!walk.next()) return;
     while (phase != snapshot.phases.end() && phase->end <= before)
-      phase = std::find_if(phase + 1, snapshot.phases.end(), of_optimizer);
+      phase = std::find_if(phase + 1, snapshot.phases.end(), named);
     if (phase == snapshot.phases.end() || before < phase->begin) continue;
     const AllocatorEvent& event = trace[walk.place()];
     if (event.action == AllocatorAction::alloc && kind_of(snapshot, event) == MemoryKind::other)
-      labels.try_emplace(&event, BlockLabel{MemoryKind::optimizer_temporaries, {}});
+      labels.try_emplace(&event, BlockLabel{kind, {}});
   }
 }
 
@@ -167,8 +168,10 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
              });
   for (const auto& [block, named] : names)
     for (const auto& [address, some] : named) out[block].names.insert(some.begin(), some.end());
-  add_temporaries(snapshot, device, out);
+  add_of_phase(snapshot, device, "optimizer", MemoryKind::optimizer_temporaries, out);
   add_computed(snapshot, device, out);
+  // Of hooks, and the gradients that activations retain.
+  add_of_phase(snapshot, device, "backward", MemoryKind::backward, out);
   return out;
 }
 
