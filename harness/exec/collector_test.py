@@ -3,7 +3,7 @@ see what it does; what only cycles hold at the peak is said."""
 import random
 import sys
 
-from testing.said import FOLDER, SERVER, Said, drawn, python
+from testing.said import FOLDER, SERVER, Said, drawn, python, seed
 
 ALONE = {"TIDEMARK_EXEC_SETTINGS": "{}"}  # a Python of its own: in a copy of one that has imported torch the count begins elsewhere
 
@@ -13,6 +13,8 @@ import torch
 from torch import nn
 gc.disable()
 draws = random.Random(int(sys.argv[1]))
+if draws.random() < 0.7:
+    gc.enable()
 class Twice(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -32,10 +34,10 @@ cycles, width, way = draws.random() < 0.5, draws.choice((32, 64)), draws.choice(
 model = nn.Sequential(*[Block(width) for _ in range(draws.randint(1, 4))]).cuda()
 optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=draws.choice((0, 0.9)))
 x = torch.ones(8, width, device="cuda")
-def made(work):
-    before = gc.get_count()[0]
-    result = work()
-    return result, gc.get_count()[0] - before
+def count():
+    # At an allocation of the program's, which is this one.
+    counts.append((*gc.get_count(), torch.empty(1, device="cuda").is_cuda and torch.cuda.memory_allocated()))
+counts = []
 def forward():
     if way == "range":
         with torch.profiler.record_function("own"):
@@ -46,27 +48,56 @@ def forward():
     if way == "accumulate":
         model(x).sum().backward()
     return model(x)
-for step in range(7):
-    y, of_forward = made(forward)
-    counts = [of_forward] + [made(work)[1] for work in (lambda: y.sum().backward(), optimizer.step, optimizer.zero_grad)]
-    print(step, *counts, torch.cuda.memory_allocated())
+import types
+if draws.random() < 0.5:  # as torch.compile
+    for module in [one for name, one in sorted(sys.modules.items()) if name.startswith("torch.")]:
+        for one in list(vars(module).values()):
+            for function in list(vars(one).values()) if type(one) is type else [one]:
+                if type(function) is types.FunctionType:
+                    object.__getattribute__(function, "__dict__"), function.__annotations__
+    count()
+kept = [tuple(range(1, size)) for size in range(1, 20) for _ in range(3)], [{} for _ in range(9)], [[] for _ in range(9)]  # of what Python keeps to use again
+count()
+def step():
+    def inner():
+        return forward()
+    y = inner()
+    count()
+    y.sum().backward()
+    count()
+for number in range(10):
+    step()
+    optimizer.step()
+    count()
+    optimizer.zero_grad()
+    count()
+for one in counts:
+    print(*one)
 """
 
 
-# night: three runs; exec_collector_garbage has the collector by day
+# night: three runs; exec_collector_counts has one flag by day
 def test_flags():
-    """Python's collector runs by a count of new objects. With each flag a drawn program adds as many to it, in each part of its steps, and holds as much memory."""
-    program = FOLDER / "cycles.py"
-    program.write_text(PROGRAM)
+    """Python's collector runs by a count of new objects. With each flag that count is the same at a drawn program's allocations: after the imports of its optimizer, where every
+    function of PyTorch is asked for its attributes, and after the searches for holders."""
     flags = {"report": ("--report", FOLDER / "report", "--force"), "all": ("--report", FOLDER / "report", "--force", "--events", "all"), "races": ("--races", "on"),
              "both": ("--report", FOLDER / "report", "--force", "--races", "on")}
-    number = random.randint(0, 1 << 30)
-    plain = Said("--", sys.executable, program, number, **ALONE).ends(0)
-    for name, words in drawn(flags.items(), 2):
-        result = Said(*words, "--", sys.executable, program, number, **ALONE).ends(0)
-        # Not the first step, nor those with a search for holders: it looks at frames and saved tensors, and Python makes objects of them.
-        of_steps = [[said.out.splitlines()[step] for step in (2, 5, 6)] for said in (plain, result)]
-        result.check(of_steps[0] == of_steps[1], f"{number} {name}: {plain.out}")
+    compare_counts(*drawn(flags.values(), 2))
+
+
+def test_counts():
+    compare_counts(("--report", FOLDER / "counts"))
+
+
+def compare_counts(*flags):
+    number, program = seed(), FOLDER / "cycles.py"
+    program.write_text(PROGRAM)
+    environment = {**ALONE, "PYTHONHASHSEED": str(number % 1000)}  # else the order of sets differs, and what PyTorch's imports make of them
+    plain = Said("--", sys.executable, program, number, **environment).ends(0)
+    for words in flags:
+        result = Said(*words, "--", sys.executable, program, number, **environment).ends(0)
+        differ = [lines for lines in zip(plain.out.splitlines(), result.out.splitlines()) if lines[0] != lines[1]]
+        result.check(plain.out == result.out, f"TIDEMARK_TEST_SEED={number} {words}: {differ[:3]}")
 
 
 COMPILED = """

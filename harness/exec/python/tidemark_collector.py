@@ -13,6 +13,7 @@ import weakref
 import tidemark_frames
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+VARARGS, VARKEYWORDS = 4, 8  # flags of code, as in inspect, whose import takes long
 STACK = 1 << 16  # bytes of a stack
 LARGEST = 1 << 19  # bytes of the interpreter's state that are looked at
 THRESHOLDS = (77_777_777, 55_555_555, 33_333_333)  # as no program has them
@@ -81,6 +82,38 @@ def remember():
             call("PyObject_GC_Track")(one)
 
 
+def make_attributes(function):
+    """Python makes a function's dictionary and annotations when it is first asked for them, as around() does: what follows a function with a report alone asks for them with
+    every flag, since the collector counts what a program makes that asks first (torch.compile asks every function of PyTorch)."""
+    for name in ("__dict__", *functools.WRAPPER_ASSIGNMENTS):
+        getattr(function, name, None)
+
+
+def signature_of(function):
+    """The parameters of a function, the arguments with which it passes them on, as text, and what they are if they are not given."""
+    if not isinstance(function, types.FunctionType):
+        return "*arguments, **keywords", "*arguments, **keywords", None, None
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names, most = list(code.co_varnames), code.co_argcount
+    positional, own = names[:most], names[most:most + code.co_kwonlyargcount]
+    rest = names[most + code.co_kwonlyargcount:]
+    parameters = [name + "=None" * (at >= most - len(defaults)) for at, name in enumerate(positional)]
+    if code.co_posonlyargcount:
+        parameters.insert(code.co_posonlyargcount, "/")
+    arguments = list(positional)
+    if code.co_flags & VARARGS:
+        arguments.append("*" + rest.pop(0))
+        parameters.append(arguments[-1])
+    elif own:
+        parameters.append("*")
+    parameters += [name + "=None" * (name in (function.__kwdefaults__ or {})) for name in own]
+    arguments += [f"{name}={name}" for name in own]
+    if code.co_flags & VARKEYWORDS:
+        arguments.append("**" + rest.pop(0))
+        parameters.append(arguments[-1])
+    return ", ".join(parameters), ", ".join(arguments), function.__defaults__, function.__kwdefaults__
+
+
 def seen():
     """The collector is off until forget_since()."""
     enabled, count = gc.isenabled(), gc.get_count()[0]
@@ -106,7 +139,8 @@ class OwnCode:
         frames = torch._C._dynamo.eval_frame
         builtin(b"set_eval_frame")(frames.set_eval_frame)
         self.of, self.untrack = builtin(b"own"), builtin(b"untrack")  # of(function): a builtin that calls it
-        self.stand, self.stand_at_modules = builtin(b"around"), builtin(b"around_module")
+        self.drop_spare = builtin(b"drop_spare")
+        self.stand, self.stand_at_modules, self.call_around = builtin(b"around"), builtin(b"around_module"), builtin(b"call_around")
         if hasattr(frames, "skip_code"):
             self.leave_alone = frames.skip_code
         else:  # of newer versions
@@ -129,22 +163,19 @@ class OwnCode:
 
     def around(self, original, before=None, after=None):
         """A function that calls before(...), `original` and after(...) with its arguments; `after` also where `original` raises."""
-        first, last = (one and self.of(one) for one in (before, after))
-
-        compiling = self.compiling
-
-        @functools.wraps(original)
-        def surrounded(*arguments, **keywords):  # this body runs where the builtin cannot stand in its place, and is what torch.compile sees in a function that calls it
-            if compiling():
-                return original(*arguments, **keywords)
-            if first:
-                first(*arguments, **keywords)
-            try:
-                return original(*arguments, **keywords)
-            finally:
-                if last:
-                    last(*arguments, **keywords)
-
+        surrounded = self.like(original, self.call_around(original, before, after))
+        functools.update_wrapper(surrounded, original)
+        make_attributes(surrounded)
         self.leave_alone(surrounded.__code__)
         self.stand(surrounded, original, before, after)
         return surrounded
+
+    def like(self, original, call):
+        """A function of Python with the parameters of `original`, so that a call makes no object that one of `original` does not. Its body runs where a builtin cannot stand in
+        its place (Python 3.11 runs a function's code, whatever is to be called), and is what torch.compile sees in a function that calls it."""
+        parameters, arguments, defaults, keywords = signature_of(original)
+        space = {"__name__": __name__, "tidemark_call": call, "tidemark_original": original, "tidemark_compiling": self.compiling}
+        text = f"def surrounded({parameters}):\n    if tidemark_compiling():\n        return tidemark_original({arguments})\n    return tidemark_call({arguments})\n"
+        exec(compile(text, HERE + "tidemark_surrounded.py", "exec"), space)
+        space["surrounded"].__defaults__, space["surrounded"].__kwdefaults__ = defaults, keywords
+        return space["surrounded"]

@@ -171,6 +171,7 @@ def begin(torch):
         start(torch)
     finally:
         tidemark_collector.forget_since(before)
+    tidemark_collector.own.drop_spare()  # the program begins with the same ones, whatever the flags
 
 
 def start(torch):
@@ -210,8 +211,9 @@ def start(torch):
 
 
 def follow(torch, layer):
-    if settings()["history"]:
-        tidemark_compiled.begin(layer)
+    tidemark_compiled.begin(layer)
+    for one in tidemark_labels.followed(torch):
+        tidemark_collector.make_attributes(one)
     record = tidemark_record.begin(torch, layer)
     if settings()["changes"]:
         sys.modules["tidemark_changes"].Changes(torch)

@@ -84,6 +84,11 @@ def instruction_in(memory, chain, frames):
     return only(fits, "instructions")
 
 
+def pointer_in(places, objects):
+    """The offset of a field that points to the object in each of the frames, or -1."""
+    return next((at * WORD for at in range(len(places[0])) if all(words[at] == id(one) for words, one in zip(places, objects))), -1)
+
+
 class Standing(threading.Thread):
     """A thread that stands still in three calls."""
 
@@ -124,10 +129,15 @@ def layout():
         codes = [frame.f_code for frame in frames]
         (state, between), (chain, code, back) = in_thread(memory, thread.state, codes)
         instruction, scale, begin = instruction_in(memory, chain, frames)
+        places = [memory.words(address, 24) for address in chain]
+        frame_object = pointer_in(places, frames) if chain != list(map(id, frames)) else -1
+        of_frames = [frame.f_locals for frame in frames]
+        variables = pointer_in([memory.words(address, 24) for address in chain], of_frames)
         codes += [os.path.join.__code__, os.makedirs.__code__, layout.__code__]
         return [state, between, code, back, instruction, scale, begin, in_code(memory, codes, lambda code: code.co_filename, "names of files"),
                 in_code(memory, codes, lambda code: code.co_name, "names of functions"), lines_in_code(memory, codes),
-                in_code(memory, codes, lambda code: code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab, "tables of lines")]
+                in_code(memory, codes, lambda code: code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab, "tables of lines"),
+                frame_object, variables]
     finally:
         thread.go_on.release()
         thread.join()

@@ -18,10 +18,6 @@ LARGEST = 1 << 18  # nodes of graphs
 ADDRESS = (1 << 64) - 1  # of a block's number: Growth.block_at
 
 
-class Searching(Exception):
-    """A saved tensor that a hook of the program would make again."""
-
-
 class Begins:
     """The begins of the steps of a kind, and what was allocated at the last search."""
 
@@ -40,26 +36,22 @@ class Growth:
         self.step, self.searches = 0, False
         self.evaluations = self.steps = self.graphs = 0
         tensor = torch._C.TensorBase  # a class of the program's may have other attributes of these names
-        self.storage, self.grad_fn = torch.Tensor.untyped_storage, tensor.grad_fn.__get__
+        self.grad_fn = tensor.grad_fn.__get__
+        self.address, self.saved_address, self.is_saved = map(layer.tidemark_record_builtin, (b"storage", b"saved_storage", b"is_saved"))
         self.kinds = {}  # of what begins a step
+        self.note_frames, self.drop_frames = map(layer.tidemark_record_builtin, (b"note_frames", b"drop_frames"))
         self.held = {}  # blocks of which a search has said what holds them: what does may have changed when the next one comes
-        self.saved = {}  # names of what nodes of a type save
-        self.guard()
+        self.saved = {}  # what asks nodes of a type for what they save
+        self.finds_saved = self.knows_saved()
 
-    def guard(self):
-        """Hooks of saved tensors may compute: a search does not call them."""
-        hooks = self.torch.autograd.graph.saved_tensors_hooks
-        begin = hooks.__init__
-
-        def guarded(own, pack, unpack):
-            def unpacked(packed):
-                if self.searches:
-                    raise Searching
-                return unpack(packed)
-
-            begin(own, pack, unpacked)
-
-        hooks.__init__ = guarded
+    def knows_saved(self):
+        """Whether the recorder finds a tensor that a graph has saved: an object that Python makes of it lives as long as the tensor, and a hook of the program may compute it."""
+        one = self.torch.ones(1, requires_grad=True)
+        node = (one * one).grad_fn
+        known = self.is_saved(node._raw_saved_self, one)
+        if not known:
+            print(f"tidemark: --report: torch {self.torch.__version__} keeps what graphs save in a place that was not found: no holder is named of it", file=sys.stderr, flush=True)
+        return known
 
     def begun(self, phase, step):
         """A phase begins. Without an optimizer each backward begins a step; without one each forward."""
@@ -83,11 +75,13 @@ class Growth:
     def searched(self, look, *words):
         if self.torch.cuda.is_initialized() and not self.searches:
             self.searches = True
+            self.note_frames()
             try:
                 look(*words)
             except Exception as error:  # whatever the program's objects do
                 print(f"tidemark: --report: what holds the memory that grows was not found: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             finally:
+                self.drop_frames()
                 self.searches = False
 
     def look(self, begins):
@@ -216,13 +210,6 @@ class Growth:
         kept = [at for at, addresses in enumerate(holds) if addresses]
         return [holds[at] for at in kept], [objects[at] for at in kept]
 
-    def address(self, tensor):
-        try:
-            storage = self.storage(tensor)
-            return storage.data_ptr() if storage.device.type == "cuda" else 0  # those of fake tensors are of meta, and warn
-        except Exception:  # as its kind likes
-            return 0  # a tensor without memory of its own
-
     def of_graph(self, tensor):
         try:
             return self.grad_fn(tensor)
@@ -250,24 +237,30 @@ class Growth:
                 continue
             met.add(at)
             after += map(id, self.after(nodes[at]))
-            for value in self.saved_in(nodes[at]):
-                for one in value if type(value) in (tuple, list) else (value,):
-                    if issubclass(type(one), self.torch.Tensor):
-                        addresses.add(self.address(one))
+            addresses.update(self.saved_in(nodes[at]))
         return addresses
 
     def saved_in(self, node):
+        """Addresses of what a node keeps as attributes, and of what autograd has saved, which is asked for without a call of the program's hooks."""
+        for value in list((own_dictionary(node) or {}).values()):
+            for one in value if type(value) in (tuple, list) else (value,):
+                if issubclass(type(one), self.torch.Tensor):
+                    yield self.address(one)
         getters = self.saved.get(type(node))
         if getters is None:
             own = self.torch._C._FunctionBase
-            kind, names = (own, ("saved_tensors",)) if issubclass(type(node), own) else (type(node), [name for name in dir(type(node)) if name.startswith("_saved_") or name == "variable"])
-            getters = self.saved[type(node)] = [getattr(kind, name).__get__ for name in names]
-        yield from list((own_dictionary(node) or {}).values())
+            kind, names = (own, ("_raw_saved_tensors",)) if issubclass(type(node), own) else (type(node), [name for name in dir(type(node)) if name.startswith("_raw_saved_") or name == "variable"])
+            getters = self.saved[type(node)] = [getattr(kind, name).__get__ for name in names if self.finds_saved]
         for get in getters:
             try:
-                yield get(node)
-            except (RuntimeError, Searching):
-                continue  # freed, changed since, or a hook's
+                value = get(node)
+            except RuntimeError:  # freed
+                continue
+            for one in value if type(value) in (tuple, list) else (value,):
+                if type(one) is self.torch._C._autograd.SavedTensor:
+                    yield self.saved_address(one)
+                elif issubclass(type(one), self.torch.Tensor):
+                    yield self.address(one)
 
     def after(self, node):
         """The nodes that follow. A node of a program's own class may have other attributes of that name."""

@@ -249,8 +249,9 @@ class Holders:
     def climb(self, level, new, members, ways, numbers, ends):
         """The objects that refer to those of the level, to which these new ways have come, come to the members; ends of the search to the ends."""
         of_level = {id(one): one for one in level}
-        referrers = gc.get_referrers(*level)
-        self.own.update((id(referrers), id(of_level)))
+        asked = tuple(level)  # Python 3.13 reports the tuple of the arguments too
+        referrers = gc.get_referrers(*asked)
+        self.own.update((id(asked), id(referrers), id(of_level)))
         found = set()
         for holder in referrers:
             if id(holder) in self.own or is_a(holder, types.FrameType) and not self.outwards(holder)[:1] == [holder]:
@@ -266,7 +267,7 @@ class Holders:
                 self.meet(holder, referent, new, members, ways, numbers, ends)
         referrers.clear()
         of_level.clear()
-        self.own.difference_update((id(referrers), id(of_level)))  # a dictionary of the program may come to lie there
+        self.own.difference_update((id(asked), id(referrers), id(of_level)))  # an object of the program may come to lie there
 
     def meet(self, holder, referent, new, members, ways, numbers, ends):
         own_key = key_of(holder, referent) if is_a(holder, dict) else ""

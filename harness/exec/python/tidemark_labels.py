@@ -7,8 +7,8 @@ import threading
 import weakref
 
 import tidemark_collector
+import tidemark_phases
 from tidemark_growth import Growth
-from tidemark_phases import Phases
 from tidemark_platform import when_imported
 from tidemark_tensors import plain_tensors
 from tidemark_trace import Trace
@@ -35,6 +35,13 @@ def shared(root):
             if child is not None and not child._modules and not child._parameters:
                 places.setdefault(id(child), (child, []))[1].append(name)
     return {number: "*." + names[0] if len(set(names)) == 1 else type(module).__name__ for number, (module, names) in places.items() if len(names) > 1}
+
+
+def followed(torch):
+    """Functions of PyTorch that are followed with a report alone."""
+    module = torch.nn.Module
+    return (module.__call__, module._apply, module.__setstate__, module.register_parameter, module.register_buffer, torch.nn.RNNBase.flatten_parameters,
+            torch.utils.swap_tensors, torch.optim.Optimizer.load_state_dict, *tidemark_phases.followed(torch))
 
 
 def parts_of(state):
@@ -112,9 +119,11 @@ def follow_shards():
 class Labels:
     def __init__(self, torch, layer, libraries):
         self.torch, self.layer, self.own = torch, layer, tidemark_collector.own
+        tensor = torch.empty(0)
+        layer.tidemark_record_builtin(b"tensor_types")(tensor, getattr(tensor, "_cdata", 0), torch.Tensor, torch.nn.Parameter)
         self.trace = Trace(libraries, layer)
         self.modules = Modules(layer)
-        self.phases = Phases(torch, layer, self.trace, Growth(torch, layer, self.modules, libraries))
+        self.phases = tidemark_phases.Phases(torch, layer, self.trace, Growth(torch, layer, self.modules, libraries))
         self.names = {}  # a parameter's id -> it, weakly, and its name
         self.has_optimizer = False
         self.optimizers = {}  # by their ids, weakly: those that have stepped, or got their state
@@ -123,8 +132,6 @@ class Labels:
         self.runs = threading.local()  # root: the outermost module of this thread, weakly; forward: it is a forward of its own
         self.in_vain = weakref.WeakKeyDictionary()  # a root -> how often it was searched for a module that was not in it
         self.tell_labels, self.tell_gradients, self.enter = map(layer.tidemark_record_builtin, (b"labels", b"gradient_labels", b"enter"))
-        tensor = torch.empty(0)
-        layer.tidemark_record_builtin(b"tensor_types")(tensor, getattr(tensor, "_cdata", 0), torch.Tensor, torch.nn.Parameter)
         self.follow_modules()
         self.follow_moves()
         self.follow_copies()

@@ -7,6 +7,12 @@ import threading
 import tidemark_collector
 
 
+def followed(torch):
+    """Functions of PyTorch that Phases follows."""
+    function, nvtx = torch.autograd.profiler.record_function, torch.cuda.nvtx
+    return (function.__enter__, function.__exit__, nvtx.range_push, nvtx.range_pop, torch.cuda.memory.empty_cache, torch.autograd.backward, torch.autograd.grad)
+
+
 def follow_ranges(torch, begin, end):
     """`begin(name, caller)` is called before each range of record_function (`caller`: the file that has it) and NVTX (""), `end(what it returned)` after it."""
     around = tidemark_collector.own.around

@@ -23,6 +23,7 @@ struct CollectorCalls {
   void (*let_go)(Thing) = nullptr;
   void (*untrack)(Thing) = nullptr;
   void (*give_back)(Thing) = nullptr;
+  Thing (*slice)(Thing, Thing, Thing) = nullptr;
 };
 CollectorCalls calls;
 const int* collects_now = nullptr;
@@ -66,6 +67,13 @@ void take(Spare& all) {
     }
 }
 
+void drop(Spare& all) {
+  for (auto& kind : all) {
+    for (Thing object : kind) calls.untrack(object), calls.give_back(object);
+    kind.clear();
+  }
+}
+
 }  // namespace
 
 void set_collector(const int* collects, int* count) {
@@ -73,7 +81,8 @@ void set_collector(const int* collects, int* count) {
   const bool has_calls =
       look_up(calls.tuple, "PyTuple_New") && look_up(calls.list, "PyList_New") &&
       look_up(calls.dictionary, "PyDict_New") && look_up(calls.let_go, "Py_DecRef") &&
-      look_up(calls.untrack, "PyObject_GC_UnTrack") && look_up(calls.give_back, "PyObject_GC_Del");
+      look_up(calls.untrack, "PyObject_GC_UnTrack") &&
+      look_up(calls.give_back, "PyObject_GC_Del") && look_up(calls.slice, "PySlice_New");
   new_objects = has_calls ? count : nullptr;
 }
 
@@ -94,8 +103,7 @@ void end_own_code() {
   if (new_objects != nullptr) {
     Spare own;
     take(own);
-    for (const auto& kind : own)
-      for (Thing object : kind) calls.untrack(object), calls.give_back(object);
+    drop(own);
     for (auto& kind : spare()) {
       for (Thing object : kind) calls.let_go(object);
       kind.clear();
@@ -103,6 +111,17 @@ void end_own_code() {
     *new_objects = count_before;
   }
   if (was_enabled) calls.enable();
+}
+
+void drop_spare() {
+  if (new_objects == nullptr) return;
+  const int before = *new_objects;
+  Spare all;
+  take(all);
+  drop(all);
+  // Python keeps one of these. To have it is the state that can be reached.
+  if (Thing slice = calls.slice(nullptr, nullptr, nullptr)) calls.let_go(slice);
+  *new_objects = before;
 }
 
 }  // namespace tidemark::recorder

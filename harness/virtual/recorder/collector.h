@@ -15,5 +15,7 @@ bool collects();
 /// again, as if no object had been made. It may nest.
 void begin_own_code();
 void end_own_code();
+/// Python has no freed object to use again, whatever tidemark has done until now; but one slice.
+void drop_spare();
 
 }  // namespace tidemark::recorder

@@ -209,6 +209,11 @@ Thing call_own(Thing function, Thing const* arguments, ssize_t count, Thing name
   const OwnCode own;
   return py.call(function, arguments, static_cast<std::size_t>(count), names);
 }
+/// `self` is any of the functions that are called so.
+Thing call_surrounded(Thing self, Thing const* arguments, ssize_t count, Thing names) {
+  return call_around(self, arguments, static_cast<std::size_t>(count), names);
+}
+constexpr Method kSurrounded{"surrounded", call_surrounded, kArrayAndNames, nullptr};
 constexpr Method kOwn{"own", call_own, kArrayAndNames, nullptr};
 
 }  // namespace
@@ -229,6 +234,12 @@ void* around(void*, void* const* arguments, ssize_t count) {
   return py.boolean(set_call(kept(arguments[0]), call_around) ? 1 : 0);
 }
 
+void* call_around(void*, void* const* arguments, ssize_t count) {
+  if (!has_calls() || count != 3) return nullptr;
+  surrounded()[arguments[0]] = {kept(arguments[0]), kept(arguments[1]), kept(arguments[2])};
+  return py.builtin(&kSurrounded, arguments[0], nullptr);
+}
+
 void* around_module(void*, void* const* arguments, ssize_t count) {
   if (!has_calls() || count != 6) return py.boolean(0);
   of_modules = {kept(arguments[1]), kept(arguments[2]), kept(arguments[3]), kept(arguments[4]),
@@ -239,6 +250,11 @@ void* around_module(void*, void* const* arguments, ssize_t count) {
 void* untrack(void*, void* const* arguments, ssize_t count) {
   if (has_calls())
     for (ssize_t i = 0; i < count; ++i) py.untrack(arguments[i]);
+  return kept(py.none);
+}
+
+void* drop_spare(void*, void* const*, ssize_t) {
+  if (has_calls()) drop_spare();
   return kept(py.none);
 }
 

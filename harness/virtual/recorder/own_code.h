@@ -17,11 +17,15 @@ void* own(void*, void* const* arguments, ssize_t count);
 /// no object of its own. `before` and `after` are code of tidemark's, or None; `after` is called if
 /// `original` raises, too. The result is that of `original`.
 void* around(void*, void* const* arguments, ssize_t count);
+/// call_around(original, before, after) -> a builtin that does so. An original has one.
+void* call_around(void*, void* const* arguments, ssize_t count);
 /// around_module(function, original, compiler, outermost, unnamed, end): likewise, of
 /// Module.__call__: outermost(...) or unnamed(...) where the module has no name yet, and end() when
 /// the outermost one has run. `compiler`: the dictionary of torch.compiler.
 void* around_module(void*, void* const* arguments, ssize_t count);
 /// untrack(*objects): Python's collector no longer looks at them.
 void* untrack(void*, void* const* arguments, ssize_t count);
+/// drop_spare(): see collector.h.
+void* drop_spare(void*, void* const* arguments, ssize_t count);
 
 }  // namespace tidemark::recorder

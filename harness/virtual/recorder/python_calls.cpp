@@ -12,6 +12,7 @@
 #include "harness/virtual/recorder/backward.h"
 #include "harness/virtual/recorder/modules.h"
 #include "harness/virtual/recorder/own_code.h"
+#include "harness/virtual/recorder/python_frames.h"
 #include "harness/virtual/recorder/python_symbol.h"
 #include "harness/virtual/recorder/recorder.h"
 
@@ -153,6 +154,43 @@ Object gradient_labels(Object, const Object* arguments, ssize_t count) {
   });
 }
 
+// Python would make an object of a storage, which lives as long as the memory, and of a tensor that
+// a graph has saved, likewise.
+Object storage_of(const c10::TensorImpl* tensor) {
+  const void* memory = nullptr;
+  try {
+    if (tensor != nullptr && tensor->has_storage() &&
+        tensor->unsafe_storage().device().is_cuda())  // those of fake tensors are of meta
+      memory = tensor->unsafe_storage().data();
+  } catch (const c10::Error&) {  // a tensor without memory of its own
+  }
+  return python.integer(reinterpret_cast<ssize_t>(memory));
+}
+
+Object storage(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 1, "storage(tensor)")) return nullptr;
+  const std::size_t at = tensor_layout.implementation;
+  return storage_of(at == 0 ? nullptr
+                            : static_cast<const c10::TensorImpl*>(word(arguments[0], at)));
+}
+
+// A SavedTensor of Python is an object of pybind11 that refers to a SavedVariable, which begins
+// with its tensor (torch/csrc/autograd/saved_variable.h, 2.4 to 2.15).
+const c10::TensorImpl* saved_in(Object object) {
+  const void* const variable = word(object, 2 * sizeof(void*));
+  return variable == nullptr ? nullptr : *static_cast<const c10::TensorImpl* const*>(variable);
+}
+
+Object saved_storage(Object, const Object* arguments, ssize_t count) {
+  return has(count, 1, "saved_storage(saved)") ? storage_of(saved_in(arguments[0])) : nullptr;
+}
+
+Object is_saved(Object, const Object* arguments, ssize_t count) {
+  if (!has(count, 2, "is_saved(saved, tensor)")) return nullptr;
+  const std::size_t at = tensor_layout.implementation;
+  return python.boolean(at != 0 && saved_in(arguments[0]) == word(arguments[1], at) ? 1 : 0);
+}
+
 Object name_module(Object, const Object* arguments, ssize_t count) {
   if (!has(count, 2, "name_module(module, path)")) return nullptr;
   const char* path = python.bytes(arguments[1]);
@@ -208,7 +246,17 @@ Object device_now(Object, const Object*, ssize_t count) {
   return python.integer(tidemark::operators::device.now());
 }
 
-constexpr std::array<Definition, 16> kDefinitions{{
+Object note_frames(Object, const Object*, ssize_t) {
+  tidemark::recorder::note_frames();
+  return none();
+}
+
+Object drop_frames(Object, const Object*, ssize_t) {
+  tidemark::recorder::drop_frames();
+  return none();
+}
+
+constexpr std::array<Definition, 23> kDefinitions{{
     {"tensor_types", tensor_types, kArray,
      "tensor_types(tensor, its _cdata, *types): labels() knows tensors of these types, of which "
      "the "
@@ -219,6 +267,9 @@ constexpr std::array<Definition, 16> kDefinitions{{
      "label"},
     {"gradient_labels", gradient_labels, kArray,
      "gradient_labels(kind, names, parameters, first): likewise, of their gradients"},
+    {"storage", storage, kArray, "storage(tensor) -> where its memory on a GPU begins, or 0"},
+    {"saved_storage", saved_storage, kArray, "saved_storage(SavedTensor) -> likewise"},
+    {"is_saved", is_saved, kArray, "is_saved(SavedTensor, tensor) -> whether it is that tensor"},
     {"name_module", name_module, kArray, "name_module(module, path: bytes)"},
     {"forget_module", forget_module, kArray, "forget_module(id: int)"},
     {"entered", entered, kArray,
@@ -235,9 +286,15 @@ constexpr std::array<Definition, 16> kDefinitions{{
      "own(function) -> a builtin that calls it as code of tidemark's"},
     {"around", tidemark::recorder::around, kArray,
      "around(function, original, before, after) -> whether it could be done"},
+    {"call_around", tidemark::recorder::call_around, kArray,
+     "call_around(original, before, after) -> a builtin that does so"},
     {"around_module", tidemark::recorder::around_module, kArray,
      "around_module(function, original, compiler, outermost, unnamed, end) -> likewise"},
     {"untrack", tidemark::recorder::untrack, kArray, "untrack(*objects)"},
+    {"drop_spare", tidemark::recorder::drop_spare, kArray,
+     "drop_spare(): Python has no freed object to use again"},
+    {"note_frames", note_frames, kArray, "note_frames(): before frames are asked for"},
+    {"drop_frames", drop_frames, kArray, "drop_frames(): afterwards"},
 }};
 
 }  // namespace

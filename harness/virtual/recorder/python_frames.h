@@ -20,6 +20,9 @@ struct PythonLayout {
                              // pointer into the code, which begins at
   std::int64_t code_begin;   // of the code object
   std::int64_t code_file, code_name, code_first_line, code_lines;  // pointers, but an int32 line
+  // Pointers of a frame to the object that Python makes of it when it is asked for one, and to the
+  // dictionary of a function's variables; -1: the frame has none.
+  std::int64_t frame_object, frame_variables;
 };
 
 /// An instruction of a code object. `file` and `lines` tell apart code objects that had the same
@@ -36,6 +39,13 @@ bool set_python_layout(const PythonLayout& layout);
 
 /// Frames of the calling thread, innermost first; empty on a thread that Python does not know.
 void python_places(std::vector<PythonPlace>& places);
+
+/// Code of tidemark's is to ask Python for frames and their variables: notes which frames of all
+/// threads have no object yet. The caller has Python's lock.
+void note_frames();
+/// Takes the objects from these frames that Python has made since, where nothing else refers to
+/// them: else each would live as long as its function runs.
+void drop_frames();
 
 struct PythonLine {
   std::string function, file;
