@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -54,8 +55,11 @@ class Holding {
 /// The holders of blocks that a step had left behind, likewise
 /// (harness/exec/python/tidemark_growth.py).
 using HolderOf = std::unordered_map<const AllocatorEvent*, Holder>;
-/// `before_steps`: with what held them before an optimizer's step.
-HolderOf holders_of(const Snapshot& snapshot, std::size_t device, bool before_steps = false);
+/// `before_steps`: with what held them before an optimizer's step. `counts`: whether a label of a
+/// block counts; empty: each does.
+HolderOf holders_of(
+    const Snapshot& snapshot, std::size_t device, bool before_steps = false,
+    const std::function<bool(const AllocatorEvent* block, const HolderLabel&)>& counts = {});
 
 /// What a record says of the use of a block.
 struct Use {

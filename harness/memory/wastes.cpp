@@ -29,7 +29,7 @@ class Search {
     steps_ = !moments_.empty();
     if (!steps_) find_backwards();
     uses_ = uses_of(s_, device);
-    holders_ = holders_of(s_, device, true);
+    find_holders(device);
     later_ = moments_.size();
     decides_ = uses_ && later_ > kLater;
     find_needed();
@@ -118,6 +118,23 @@ class Search {
       freed_.insert(*block);
       if (is_in("backward", walk.moment())) needed_.insert(*block);
     }
+  }
+
+  // What held a block at such a moment or after one. Before the first one that the block has seen a
+  // graph may have held it, or a list of what the step had still to do.
+  void find_holders(std::size_t device) {
+    std::unordered_map<const AllocatorEvent*, Moment> made;
+    for (TraceWalk walk(trace_); walk.next();)
+      if (walk.event().action == AllocatorAction::alloc) made[&walk.event()] = walk.moment();
+    holders_ =
+        holders_of(s_, device, true, [&](const AllocatorEvent* block, const HolderLabel& one) {
+          const auto first = moments_.lower_bound(made.at(block));
+          if (first == moments_.end() || first->allocations > one.allocations) return false;
+          const auto at = moments_.lower_bound(Moment{one.allocations, 0});
+          const bool is_at_one = at != moments_.end() && at->allocations == one.allocations;
+          return one.kind == HolderKind::before_step ? is_at_one
+                                                     : first->allocations < one.allocations;
+        });
   }
 
   Use use_of(std::size_t event) const {

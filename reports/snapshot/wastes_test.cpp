@@ -295,12 +295,47 @@ TEST(Wastes, GarbageIsWhatTheCollectorFreesAndNothingReads) {
 TEST(Wastes, AreNamedWithWhatHoldsMostOfThem) {
   Snapshot s = training();
   s.phases = {step_at(0, 3, 0)};  // blocks of 300 and 900, and the parameter
-  s.holders = {{0, 3, at(1), HolderKind::object, "`log` in main (train.py:9)"}};
+  s.holders = {{0, 3, at(1), HolderKind::before_step, "`log` in main (train.py:9)"}};
   EXPECT_EQ(of_device_0(s, kPeak)[2].holder.text(), "`log` in main (train.py:9)");
-  s.holders.push_back({0, 3, at(2), HolderKind::object, "`all` in main (train.py:7)"});
+  s.holders.push_back({0, 3, at(2), HolderKind::before_step, "`all` in main (train.py:7)"});
   EXPECT_EQ(of_device_0(s, kPeak)[2].holder.text(), "`all` in main (train.py:7) (1 of 2 blocks)");
   s.holders.back().name = "`log` in main (train.py:9)";
   EXPECT_EQ(of_device_0(s, kPeak)[2].holder.text(), "`log` in main (train.py:9)");
+}
+
+// A block is looked for within its step, where a graph or a list of losses holds it; before its
+// optimizer's step; and when the next one has begun. What is said is what held it in the end.
+TEST(Wastes, AreHeldByWhatHoldsThemWhenTheyAreNoLongerNeeded) {
+  const unsigned seed = std::random_device()();
+  std::mt19937 random(seed);
+  for (int round = 0; round < 1000; ++round) {
+    const auto draw = [&] { return random() % 2 == 0; };
+    Snapshot s = training();
+    s.traces = {{}};
+    s.phases.clear(), s.labels.clear();
+    std::int64_t made = 0;
+    const auto allocate = [&](int block, std::int64_t size) {
+      s.traces[0].push_back(event(AllocatorAction::alloc, block, size, kForward, kMlp)), ++made;
+    };
+    const bool has_optimizer = draw();
+    std::string holder;  // of the first step's block
+    for (int step = 0; step < 3; ++step) {
+      const auto searched = [&](HolderKind kind, const char* name) {
+        s.holders.push_back({0, made, at(0), kind, name});
+      };
+      if (step > 0 && draw()) searched(HolderKind::object, (holder = "kept").c_str());
+      allocate(step, step == 0 ? 1000 : 1);
+      if (step == 0 && draw()) searched(HolderKind::object, "graph");
+      if (step == 0 && draw()) searched(HolderKind::before_step, "in a backward");
+      allocate(10 + step, 1);
+      if (has_optimizer && draw()) searched(HolderKind::before_step, (holder = "list").c_str());
+      s.phases.push_back(has_optimizer ? ProgramPhase{0, {made, 0}, {made, 0}, "optimizer", 1}
+                                       : phase("backward", {made - 1, 0}, {made, 0}));
+      allocate(20 + step, 1);
+    }
+    std::ranges::stable_sort(s.phases, {}, &ProgramPhase::begin);
+    EXPECT_EQ(of_device_0(s, 1)[2].holder.name, holder) << "seed " << seed << ", " << round;
+  }
 }
 
 // A retained graph is as large in each step, and what holds it is looked for from the second on.
