@@ -134,6 +134,27 @@ def test_many_drawn_programs():
     assert eighths == 1 or min(counts["served"], counts["refused here"], counts["with retries"]) > 5, counts
 
 
+# night: runs four programs and asks the allocator twice
+def test_memory_fraction():
+    """A program that is explained with a fraction of its GPU does what it does under torch.cuda.set_per_process_memory_fraction, and --capacity takes nothing from it."""
+    drawn = random.Random(seed())
+    counts = collections.Counter()
+    for name in ("0", "1"):
+        program, part = drawn.randrange(1 << 30), drawn.uniform(0.002, 0.004)
+        statistics = made([f"{name}.a.pickle {program} none zero,schedule=instant", f"{name}.b.pickle {program} none zero,schedule=instant,fraction={part}"])
+        there = statistics[f"{name}.b.pickle"]
+        for more in ([], ["--capacity", "40GiB"]):
+            done = passes("explain", f"{name}.a.pickle", "--gpu", "h100-80g", "--setting", f"per_process_memory_fraction:{part}", *more, "--format", "json")
+            (_, row) = json.loads(done.stdout)["changes"]
+            what = f"TIDEMARK_TEST_SEED={seed()}, program {program}, {part} of the GPU: {row}\n{there}"
+            assert (row["reserved_peak"], row["retries"], row["ran_out"] is not None) == (there["reserved_bytes.all.peak"], there["num_alloc_retries"], there["num_ooms"] > 0), what
+            assert row["reserved_peak"] <= row["capacity"] < 400 << 20, what
+        counts["refused" if row["ran_out"] else "to the end"] += 1
+    print(dict(counts))
+    said = passes("explain", "0.a.pickle", "--gpu", "h100-80g", "--setting", "per_process_memory_fraction:1.5").stdout
+    assert "not known: per_process_memory_fraction is above 1" in said, said
+
+
 def sample(trace, segments=()):
     return pickle.dumps({"segments": list(segments), "device_traces": [list(trace)], "allocator_settings": {}}, 4)
 

@@ -154,10 +154,7 @@ void ReplayedAllocator::limit(Bytes capacity) {
   allocator::resetPeakStats(0);
 }
 
-void ReplayedAllocator::set_fraction(double fraction) {
-  if (fraction > 1) throw SnapshotError("per_process_memory_fraction is above 1");
-  allocator::setMemoryFraction(fraction, 0);
-}
+void ReplayedAllocator::set_fraction(double fraction) { allocator::setMemoryFraction(fraction, 0); }
 
 ReplayedAllocator::Figures ReplayedAllocator::figures() const {
   const auto stats = allocator::getDeviceStats(0);

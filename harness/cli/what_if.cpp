@@ -83,6 +83,7 @@ class Trial {
         workload_(workload_of(snapshot, device, before_)),
         edits_(edited()),
         room_(room()),
+        limit_(room_),
         holders_(workload_.requests),
         allocator_(before_.segments, snapshot.traces[device]) {
     if (before_.unsure > 0)
@@ -101,7 +102,12 @@ class Trial {
         throw std::runtime_error(
             "per_process_memory_fraction is a part of the GPU's memory: name "
             "the GPU with --gpu");
-      allocator_.set_fraction(settings_.fraction);
+      if (settings_.fraction > 1)
+        throw std::runtime_error("per_process_memory_fraction is above 1");
+      // The allocator takes it of what the device has here, which may be less than the GPU has.
+      const Bytes whole = virtual_device()->profile_capacity();
+      limit_ = std::min(room_, static_cast<Bytes>(settings_.fraction * static_cast<double>(whole)));
+      allocator_.set_fraction(static_cast<double>(limit_) / static_cast<double>(room_));
     }
     allocator_.hold(holders_.count);
     Json out{{"ran_out", nullptr}, {"served_refused", nullptr}, {"refused_again", 0}};
@@ -114,7 +120,7 @@ class Trial {
                 {"allocated_peak", figures.allocated_peak},
                 {"active_peak", figures.active_peak},
                 {"retries", figures.retries},
-                {"capacity", room_ > 0 ? Json(room_) : Json(nullptr)},
+                {"capacity", limit_ > 0 ? Json(limit_) : Json(nullptr)},
                 {"forced_frees", workload_.forced},
                 {"held_frees", held_frees()},
                 {"forced_bytes", workload_.forced_bytes},
@@ -199,7 +205,10 @@ class Trial {
         throw SnapshotError(fmt::format("asks for more than the {} that are tried without a limit",
                                         bytes_text(ReplayedAllocator::kNoLimit)));
       out["ran_out"] = {
-          {"event", one.event}, {"wanted", one.bytes}, {"device_free", allocator_.device_free()}};
+          {"event", one.event},
+          {"wanted", one.bytes},
+          {"device_free", std::min(allocator_.device_free(),
+                                   std::max<Bytes>(limit_ - allocator_.figures().reserved, 0))}};
       return false;
     }
     if (one.what == What::refused) {
@@ -218,7 +227,8 @@ class Trial {
   const MemoryBefore before_;
   Workload workload_;
   const Json edits_;
-  const Bytes room_;  // that the allocator can have; 0: no limit
+  const Bytes room_;  // of the device; 0: no limit
+  Bytes limit_;       // that the allocator can have of it
   const Holders holders_;
   ReplayedAllocator allocator_;
   LiveBlocks live_;

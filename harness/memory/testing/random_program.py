@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Random allocations and frees of a program, whose snapshots a replay must repeat. A line of stdin is a run, in a process of its own:
 OUT SEED SETTINGS WORDS, with allocator settings ("none") and these words, with commas: zero (recorded from the first byte, else from the
-middle), streams, work (of theirs, which holds frees back), pools (private ones), empty (torch.cuda.empty_cache), capacity=MIB, schedule=NAME.
+middle), streams, work (of theirs, which holds frees back), pools (private ones), empty (torch.cuda.empty_cache), capacity=MIB, schedule=NAME,
+fraction=PART (torch.cuda.set_per_process_memory_fraction).
 A run ends with its first out of memory. Prints a line of JSON for each: OUT, how often the cache was emptied, and PyTorch's own statistics at its end."""
 import json
 import os
@@ -49,6 +50,8 @@ def run(out, seed, settings, words):
             os.environ["TIDEMARK_CAPACITY"] = str(int(value) << 20)
         elif name == "schedule":
             os.environ["TIDEMARK_SCHEDULE"] = value
+        elif name == "fraction":
+            torch.cuda.set_per_process_memory_fraction(float(value))
     if settings != "none":
         torch._C._accelerator_setAllocatorSettings(settings)
     if "zero" in words:
