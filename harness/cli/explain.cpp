@@ -15,6 +15,7 @@
 #include "harness/record/budget.h"
 #include "harness/record/json.h"
 #include "harness/record/units.h"
+#include "reports/program/changes.h"
 #include "reports/program/explanation.h"
 #include "reports/program/snapshot_page.h"
 #include "reports/table.h"

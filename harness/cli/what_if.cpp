@@ -135,7 +135,10 @@ class Trial {
     Json out = Json::array();
     for (const std::string& text : asked_.edits) {
       const Edited one = apply(parse_edit(text), snapshot_, device_, workload_);
-      out.push_back({{"edit", text}, {"blocks", one.blocks}, {"bytes", one.bytes}});
+      out.push_back({{"edit", text},
+                     {"blocks", one.blocks},
+                     {"bytes", one.bytes},
+                     {"recomputed", one.recomputed}});
     }
     return out;
   }

@@ -9,8 +9,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "harness/memory/annotations.h"
 #include "harness/memory/format/format.h"
 #include "harness/memory/own_lists.h"
+#include "harness/memory/settings.h"
 #include "harness/memory/site.h"
 #include "harness/memory/snapshot.h"
 #include "harness/memory/taken_events.h"
@@ -46,7 +48,14 @@ class Decoder : public EventTaker, private TreeReader {
       if (!segment_list) fail("has no 'segments'");
       segments(*segment_list);
       if (const auto traces = find(root, kTraces)) devices(*traces);
-      if (const auto settings = find(root, "allocator_settings")) settings_of(*settings);
+      if (const auto settings = find(root, "allocator_settings"))
+        out_.settings = settings_in(tree_, *settings);
+      if (const auto ranges = find(root, "external_annotations"))
+        out_.annotations = annotations_of(tree_, *ranges);
+      if (const auto host = find(root, "host_traces"))
+        each(*host, "host_traces", Type::dictionary, [&](Id id) {
+          if (const auto event = event_of(id)) out_.host.push_back(*event);
+        });
       out_.labelled = find(root, "tidemark_labels").has_value();
       own_lists(out_, [&](const char* key, auto& list, const char* what, auto cells) {
         rows(root, key, list, what, cells);
@@ -81,9 +90,10 @@ class Decoder : public EventTaker, private TreeReader {
       need(id, Type::dictionary);
       const auto event = event_of(id);
       if (event) trace.add(*event);
-      tree_.become(
-          id, Type::event,
-          event ? static_cast<std::int64_t>(known->second << kIndexBits | (trace.size() - 1)) : -1);
+      tree_.become(id, Type::event,
+                   event ? static_cast<std::int64_t>(std::uint64_t{known->second} << kIndexBits |
+                                                     (trace.size() - 1))
+                         : -1);
       tree_.release(id);
     }
     places_.clear();
@@ -99,8 +109,9 @@ class Decoder : public EventTaker, private TreeReader {
     for (const Id id : items) {
       all.push_back(block_of(id, 0));
       if (tree_[id].type == Type::block) continue;
-      tree_.become(id, Type::block,
-                   static_cast<std::int64_t>(known->second << kIndexBits | (all.size() - 1)));
+      tree_.become(
+          id, Type::block,
+          static_cast<std::int64_t>(std::uint64_t{known->second} << kIndexBits | (all.size() - 1)));
       tree_.release(id);
     }
     return true;
@@ -342,38 +353,6 @@ class Decoder : public EventTaker, private TreeReader {
         if (!right) fail(fmt::format("is not {}", what));
       });
     });
-  }
-
-  void settings_of(Id dictionary) {
-    if (tree_[dictionary].type != Type::dictionary) return;
-    const auto items = tree_.items(dictionary);
-    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (tree_[items[i]].type != Type::text) continue;
-      const auto& value = tree_[items[i + 1]];
-      std::string shown;
-      if (value.type == Type::text) shown = tree_.text_of(items[i + 1]);
-      if (value.type == Type::integer) shown = std::to_string(value.integer);
-      if (value.type == Type::boolean) shown = value.integer != 0 ? "True" : "False";
-      if (value.type == Type::real) shown = fmt::format("{}", value.real);
-      if (value.type == Type::dictionary) shown = divisions(items[i + 1]);
-      if (!shown.empty()) out_.settings.emplace_back(tree_.text_of(items[i]), shown);
-    }
-  }
-
-  /// The value of roundup_power2_divisions, as in PYTORCH_CUDA_ALLOC_CONF: "[1:4,2:4]", by MiB.
-  /// Empty where no size is divided.
-  std::string divisions(Id dictionary) const {
-    const auto items = tree_.items(dictionary);
-    std::string out;
-    bool any = false;
-    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (tree_[items[i]].type != Type::text || tree_[items[i + 1]].type != Type::integer)
-        return "";
-      const std::int64_t value = tree_[items[i + 1]].integer;
-      out += fmt::format("{}{}:{}", out.empty() ? "" : ",", tree_.text_of(items[i]), value);
-      any |= value != 0;
-    }
-    return any ? "[" + out + "]" : "";
   }
 
   std::deque<std::deque<MemoryBlock>> blocks_;     // taken

@@ -159,7 +159,7 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   std::unordered_map<const AllocatorEvent*, std::map<std::int64_t, std::set<std::string>>> names;
   each_label(snapshot, snapshot.labels, device,
              [&](const AllocatorEvent* block, const auto& label, const TraceWalk&) {
-               if (label.kind == MemoryKind::inputs &&
+               if (label.kind == MemoryKind::inputs && !snapshot.kinds_by_stacks &&
                    (out.contains(block) || kind_of(snapshot, *block) != MemoryKind::other))
                  return;
                BlockLabel& known = out[block];

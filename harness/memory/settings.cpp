@@ -58,6 +58,22 @@ Values values_of(const Snapshot& snapshot) {
   return values;
 }
 
+/// The value of roundup_power2_divisions, as in PYTORCH_CUDA_ALLOC_CONF: "[1:4,2:4]", by MiB.
+/// Empty where no size is divided.
+std::string divisions(const Tree& tree, Tree::Id dictionary) {
+  const auto items = tree.items(dictionary);
+  std::string out;
+  bool any = false;
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (tree[items[i]].type != Tree::Type::text || tree[items[i + 1]].type != Tree::Type::integer)
+      return "";
+    const std::int64_t value = tree[items[i + 1]].integer;
+    out += fmt::format("{}{}:{}", out.empty() ? "" : ",", tree.text_of(items[i]), value);
+    any |= value != 0;
+  }
+  return any ? "[" + out + "]" : "";
+}
+
 constexpr std::array kDeciding{"large_segment_size_mb", "max_non_split_rounding_mb",
                                "max_split_size_mb", "roundup_power2_divisions"};
 
@@ -80,6 +96,26 @@ std::string AllocatorSettings::all_text() const {
   if (threshold.empty()) return text;
   return fmt::format("{}{}garbage_collection_threshold:{}", text, text.empty() ? "" : ",",
                      threshold);
+}
+
+std::vector<std::pair<std::string, std::string>> settings_in(const Tree& tree,
+                                                             Tree::Id dictionary) {
+  using Type = Tree::Type;
+  std::vector<std::pair<std::string, std::string>> out;
+  if (tree[dictionary].type != Type::dictionary) return out;
+  const auto items = tree.items(dictionary);
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (tree[items[i]].type != Type::text) continue;
+    const auto& value = tree[items[i + 1]];
+    std::string shown;
+    if (value.type == Type::text) shown = tree.text_of(items[i + 1]);
+    if (value.type == Type::integer) shown = std::to_string(value.integer);
+    if (value.type == Type::boolean) shown = value.integer != 0 ? "True" : "False";
+    if (value.type == Type::real) shown = fmt::format("{}", value.real);
+    if (value.type == Type::dictionary) shown = divisions(tree, items[i + 1]);
+    if (!shown.empty()) out.emplace_back(tree.text_of(items[i]), shown);
+  }
+  return out;
 }
 
 AllocatorSettings allocator_settings(const Snapshot& snapshot) {

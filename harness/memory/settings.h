@@ -2,8 +2,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/memory/snapshot.h"
+#include "harness/memory/tree.h"
 
 namespace tidemark {
 
@@ -18,6 +21,9 @@ struct AllocatorSettings {
   /// `text` with the threshold.
   std::string all_text() const;
 };
+/// `allocator_settings` of a file, as text; what is no value of a setting is left out.
+std::vector<std::pair<std::string, std::string>> settings_in(const Tree& tree, Tree::Id dictionary);
+
 AllocatorSettings allocator_settings(const Snapshot& snapshot);
 
 /// The same with changes, as PYTORCH_CUDA_ALLOC_CONF has them. Throws SnapshotError for a setting

@@ -8,14 +8,15 @@
 #include "harness/record/units.h"
 
 namespace tidemark {
-namespace {
-
-constexpr std::string_view kNamespace = "torch::autograd::";
-constexpr std::string_view kTorch = "/torch/";
 
 bool is_python(const StackFrame& frame) {
   return frame.file.ends_with(".py") || (frame.file.starts_with('<') && frame.line > 0);
 }
+
+namespace {
+
+constexpr std::string_view kNamespace = "torch::autograd::";
+constexpr std::string_view kTorch = "/torch/";
 
 /// Python's own: copy.deepcopy, a thread's first frame. A program in such a folder is installed.
 bool of_standard_library(const std::string& file) {
@@ -216,8 +217,6 @@ std::string site_of(const Snapshot& snapshot, std::uint32_t stack) {
   return text(frame(frames[0]));
 }
 
-bool is_ours(const Snapshot& snapshot) {
-  return snapshot.labelled || !snapshot.labels.empty() || snapshot.modules.size() > 1;
-}
+bool is_ours(const Snapshot& snapshot) { return snapshot.labelled || !snapshot.labels.empty(); }
 
 }  // namespace tidemark

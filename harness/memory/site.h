@@ -18,6 +18,8 @@ std::uint32_t add_frame(Snapshot& snapshot, StackFrame frame);
 /// PyTorch's, every folder named torch counts.
 std::string file_of_torch(const Snapshot& snapshot, const StackFrame& frame);
 
+/// True for a frame of Python code, in a file or in a text ("<stdin>").
+bool is_python(const StackFrame& frame);
 /// True for a frame of the user's Python code, not PyTorch's, torch.compile's or Python's own.
 bool is_users_python(const Snapshot& snapshot, const StackFrame& frame);
 /// The innermost of them in a stack, outside __torch_function__ where there is one; nullptr where

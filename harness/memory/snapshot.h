@@ -70,6 +70,13 @@ struct ProgramPhase {
   std::int64_t step = 0;  // of the training, from 1
 };
 
+/// A range that the program has named, as PyTorch notes it beside a trace (annotations.h).
+struct NamedRange {
+  std::int64_t device = 0;
+  Ns from = 0, to = 0;  // by the clock of the trace's events
+  std::string name;
+};
+
 /// An all-gather into one tensor, as `tidemark exec --report` noted it.
 struct Gather {
   std::int64_t device = 0;
@@ -146,10 +153,12 @@ struct Snapshot : MemoryHistory {
   std::vector<HolderLabel> holders;  // likewise
   std::vector<UseLabel> uses;        // likewise
   std::vector<ProgramPhase> phases;
-  bool kinds_by_stacks = false;    // labels and phases are those of stack_phases.h; then:
-  bool steps_by_backward = false;  // no optimizer was seen: a backward ends a step
-  std::vector<Gather> gathers;     // in the order of `allocations`
-  std::vector<Computed> computed;  // likewise
+  std::vector<NamedRange> annotations;  // by `from`
+  std::vector<AllocatorEvent> host;     // the trace of pinned memory of the host, in stacks of this
+  bool kinds_by_stacks = false;         // labels and phases are those of stack_phases.h; then:
+  bool steps_by_backward = false;       // no optimizer was seen: a backward ends a step
+  std::vector<Gather> gathers;          // in the order of `allocations`
+  std::vector<Computed> computed;       // likewise
   std::vector<RepeatedSteps> repeats;
   std::vector<SkippedSteps> skipped;  // by device in the order of the trace
   std::vector<LeftStep> left_steps;   // likewise

@@ -8,126 +8,76 @@
 #include <set>
 #include <unordered_map>
 
-#include "harness/memory/rewind.h"
+#include "harness/memory/annotations.h"
 #include "harness/memory/site.h"
+#include "harness/memory/stack_facts.h"
+#include "harness/record/one_line.h"
+#include "harness/record/string_table.h"
 #include "harness/record/units.h"
 
 namespace tidemark {
 namespace {
 
-enum class Phase : std::uint8_t { none, forward, backward, optimizer };
+using Phase = StackPhase;
 constexpr std::array kPhaseNames{"", "forward", "backward", "optimizer"};
-
-struct StackFacts {
-  Phase phase = Phase::none;
-  bool again = false;   // a forward that a backward runs again
-  bool builds = false;  // a module
-  bool blas = false;    // a workspace of cuBLAS
-  bool zeroes = false;  // an optimizer's zero_grad
-  std::optional<MemoryKind> library;
-};
-
-bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
-
-class Stacks {
- public:
-  explicit Stacks(const Snapshot& s) : s_(s), known_(s.stacks.size()) {
-    for (const auto& trace : s.traces)
-      for (const AllocatorEvent& e : trace)
-        if (e.action == AllocatorAction::alloc && e.stack != 0 && has_python(e.stack)) {
-          python_ = true;
-          return;
-        }
-  }
-
-  const StackFacts& of(std::uint32_t stack) {
-    std::optional<StackFacts>& known = known_[stack];
-    if (!known) known = facts(stack);
-    return *known;
-  }
-
- private:
-  static bool is_python(const StackFrame& f) {
-    return f.file.ends_with(".py") || f.file == "<string>";
-  }
-  bool has_python(std::uint32_t stack) const {
-    return std::ranges::any_of(s_.stacks[stack],
-                               [&](std::uint32_t at) { return is_python(s_.frames[at]); });
-  }
-
-  StackFacts facts(std::uint32_t stack) const {
-    StackFacts out;
-    const auto& frames = s_.stacks[stack];
-    bool python = false, call = false, engine = false, recomputes = false;
-    for (const std::uint32_t at : frames) {
-      const StackFrame& f = s_.frames[at];
-      const std::string torch = file_of_torch(s_, f);
-      const bool is_py = is_python(f);
-      python |= is_py;
-      if (!is_py) {
-        engine |= f.function.starts_with("torch::autograd::Engine::") ||
-                  f.function.starts_with("torch::autograd::python::PythonEngine::");
-        out.blas |= has(f.function, "CUDABlas") || has(f.function, "CurrentCUDABlasHandle");
-      }
-      if (torch == "nn/modules/module.py") {
-        call |= has(f.function, "call_impl") || f.function == "__call__";
-        out.builds |= f.function == "_apply" || f.function == "to_empty";
-      }
-      out.builds |= torch.starts_with("nn/") && (f.function == "__init__" || torch == "nn/init.py");
-      out.builds |= f.function == "reset_parameters";
-      out.zeroes |= f.function == "zero_grad";
-      recomputes |= torch == "utils/checkpoint.py" &&
-                    (has(f.function, "recompute") || has(f.function, "unpack_hook") ||
-                     f.function == "backward");
-      engine |= (torch == "autograd/graph.py" && f.function == "_engine_run_backward") ||
-                (torch == "autograd/__init__.py" && f.function == "backward") ||
-                (torch == "autograd/function.py" && f.function == "apply");
-      const bool steps = (torch.starts_with("optim/") && !torch.starts_with("optim/lr_")) ||
-                         (f.function == "step" && torch.empty() && has(f.file, "optim"));
-      if (steps && f.function != "zero_grad") out.phase = Phase::optimizer;
-    }
-    if (out.phase != Phase::optimizer) {
-      if (engine || recomputes || (!python && python_))
-        out.phase = Phase::backward;
-      else if (call || compiled(frames))
-        out.phase = Phase::forward;
-    }
-    out.again = out.phase == Phase::backward && (recomputes || (call && engine));
-    out.library = kind_of_library(s_, frames);
-    return out;
-  }
-
-  bool compiled(const std::vector<std::uint32_t>& frames) const {
-    return std::ranges::any_of(frames, [&](std::uint32_t at) {
-      return has(file_of_torch(s_, s_.frames[at]), "_inductor/") ||
-             has(s_.frames[at].file, "/torchinductor_");
-    });
-  }
-
-  const Snapshot& s_;
-  std::vector<std::optional<StackFacts>> known_;
-  bool python_ = false;
-};
 
 struct Run {
   Phase phase = Phase::none;
-  std::size_t first = 0, last = 0;  // events
+  std::size_t first = 0, end = 0;  // events; none where an optimizer allocates nothing
   std::int64_t step = 1;
-  bool only_state = true;  // of an optimizer: it allocates nothing but its state
+  /// Of an optimizer: it allocates nothing but its state, and the program has not named its step.
+  bool only_state = true;
 };
 
-/// Runs of allocations in one phase, by the order of the trace.
-std::vector<Run> runs_of(const std::vector<AllocatorEvent>& trace, Stacks& stacks) {
+/// The optimizers' steps that the program has named, as events from `first` to `end`; what their
+/// closures run of a forward and a backward comes before them.
+std::vector<Run> named_steps(const Snapshot& s, std::size_t device, StackReader& stacks) {
+  const auto& trace = s.traces[device];
   std::vector<Run> out;
+  for (const NamedRange& one : s.annotations) {
+    if (static_cast<std::size_t>(one.device) != device || !is_optimizer_step(one)) continue;
+    const auto at = [&](auto found) { return static_cast<std::size_t>(found - trace.begin()); };
+    std::size_t first = at(std::ranges::lower_bound(trace, one.from, {}, &AllocatorEvent::time));
+    const std::size_t end = at(std::ranges::upper_bound(trace, one.to, {}, &AllocatorEvent::time));
+    for (std::size_t i = first; i < end; ++i) {
+      const Phase phase = stacks.of(trace[i].stack).phase;
+      if (trace[i].action == AllocatorAction::alloc &&
+          (phase == Phase::forward || phase == Phase::backward))
+        first = i + 1;
+    }
+    if (end > 0 && (out.empty() || out.back().end <= first))
+      out.push_back({Phase::optimizer, first, std::max(first, end), 1, false});
+  }
+  return out;
+}
+
+/// Runs of allocations in one phase, by the order of the trace.
+std::vector<Run> runs_of(const std::vector<AllocatorEvent>& trace, const std::vector<Run>& named,
+                         StackReader& stacks) {
+  std::vector<Run> out;
+  auto step = named.begin();
+  bool apart = false;  // allocations without a stack lie between two steps
+  const auto begin_step = [&] {
+    if (out.empty() || out.back().phase != Phase::optimizer || apart) out.push_back(*step);
+    apart = false;
+    out.back().only_state = false;
+    out.back().end = std::max(out.back().end, step->first);
+  };
   for (std::size_t i = 0; i < trace.size(); ++i) {
+    for (; step != named.end() && step->first <= i; ++step) begin_step();
     const AllocatorEvent& e = trace[i];
     if (e.action != AllocatorAction::alloc && e.action != AllocatorAction::oom) continue;
-    const Phase phase = stacks.of(e.stack).phase;
+    Phase phase = stacks.of(e.stack).phase;
+    if (phase == Phase::none && step != named.begin() && i < std::prev(step)->end)
+      phase = Phase::optimizer;
+    apart |= phase == Phase::none && e.stack == 0;
     if (phase == Phase::none) continue;
     if (out.empty() || out.back().phase != phase) out.push_back({phase, i, i});
-    out.back().last = i;
+    out.back().end = i + 1;
     out.back().only_state &= stacks.of(e.stack).library == MemoryKind::optimizer_state;
   }
+  for (; step != named.end(); ++step) begin_step();
+  for (Run& one : out) one.end = std::max(one.first, one.end);
   return out;
 }
 
@@ -138,11 +88,11 @@ bool number(std::vector<Run>& runs) {
       runs, [](const Run& one) { return one.phase == Phase::optimizer && !one.only_state; });
   std::int64_t step = 1;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    // A step of several optimizers is one: nothing of another phase lies between.
+    // A step of several optimizers is one run: nothing of another phase lies between.
     const bool ends = i > 0 && (by_backward ? runs[i - 1].phase != Phase::forward &&
                                                   runs[i].phase == Phase::forward
                                             : runs[i - 1].phase == Phase::optimizer);
-    step += ends && runs[i].phase != Phase::optimizer ? 1 : 0;
+    step += ends ? 1 : 0;
     runs[i].step = step;
   }
   return by_backward;
@@ -150,15 +100,21 @@ bool number(std::vector<Run>& runs) {
 
 class Telling {
  public:
-  Telling(Snapshot& s, Stacks& stacks, std::size_t device)
+  Telling(Snapshot& s, StackReader& stacks, std::size_t device)
       : s_(s), stacks_(stacks), device_(device), trace_(s.traces[device]) {}
 
   void run() {
-    runs_ = runs_of(trace_, stacks_);
+    named_ = named_steps(s_, device_, stacks_);
+    runs_ = runs_of(trace_, named_, stacks_);
     if (runs_.empty()) return;
     s_.steps_by_backward |= number(runs_);
     count();
     phases();
+    ranges();
+    const auto has_stack = [](const AllocatorEvent& e) {
+      return e.action == AllocatorAction::alloc && e.stack != 0;
+    };
+    if (std::ranges::none_of(trace_, has_stack)) return;
     lives();
     for (std::size_t i = 0; i < trace_.size(); ++i)
       if (trace_[i].action == AllocatorAction::alloc) label(i);
@@ -178,8 +134,22 @@ class Telling {
   void phases() {
     for (const Run& one : runs_)
       s_.phases.push_back({static_cast<std::int64_t>(device_), moments_[one.first],
-                           moments_[one.last + 1], kPhaseNames[static_cast<std::size_t>(one.phase)],
+                           moments_[one.end], kPhaseNames[static_cast<std::size_t>(one.phase)],
                            one.step});
+  }
+
+  /// Ranges of the program's own; each is in the step that runs when it begins.
+  void ranges() {
+    for (const NamedRange& one : s_.annotations) {
+      if (static_cast<std::size_t>(one.device) != device_ || is_pytorchs(one)) continue;
+      const auto from = std::ranges::lower_bound(trace_, one.from, {}, &AllocatorEvent::time),
+                 to = std::ranges::upper_bound(trace_, one.to, {}, &AllocatorEvent::time);
+      const auto at = [&](auto event) { return static_cast<std::size_t>(event - trace_.begin()); };
+      if (from >= to) continue;
+      const auto run = std::ranges::upper_bound(runs_, at(from), {}, &Run::end);
+      s_.phases.push_back({static_cast<std::int64_t>(device_), moments_[at(from)], moments_[at(to)],
+                           one.name, run == runs_.end() ? runs_.back().step : run->step});
+    }
   }
 
   void lives() {
@@ -204,6 +174,11 @@ class Telling {
     return after == runs_.begin() ? nullptr : &*std::prev(after);
   }
 
+  bool in_named_step(std::size_t event) const {
+    const auto after = std::ranges::upper_bound(named_, event, {}, &Run::first);
+    return after != named_.begin() && event < std::prev(after)->end;
+  }
+
   MemoryKind kind(std::size_t i) {
     const AllocatorEvent& e = trace_[i];
     const StackFacts& facts = stacks_.of(e.stack);
@@ -211,8 +186,8 @@ class Telling {
     const Run* run = run_at(i);
     const std::size_t until = freed_[i];
     const Run* next = run == nullptr || run == &runs_.back() ? nullptr : run + 1;
-    const bool outlives = next != nullptr && next->first < until;
-    switch (facts.phase) {
+    const bool outlives = next != nullptr && next->first <= until;
+    switch (facts.phase == Phase::none && in_named_step(i) ? Phase::optimizer : facts.phase) {
       case Phase::optimizer:
         if (facts.library == MemoryKind::optimizer_state || outlives)
           return MemoryKind::optimizer_state;
@@ -223,7 +198,8 @@ class Telling {
         const std::pair same(e.stack, e.size);
         const bool zeroed = until != SIZE_MAX && stacks_.of(trace_[until].stack).zeroes;
         if (outlives || zeroed) gradients_.insert(same);
-        return gradients_.contains(same) ? MemoryKind::gradients : MemoryKind::backward;
+        const bool stays = next == nullptr && until >= run->end && gradients_.contains(same);
+        return outlives || zeroed || stays ? MemoryKind::gradients : MemoryKind::backward;
       }
       case Phase::forward:
         return facts.library.value_or(MemoryKind::activations);
@@ -233,19 +209,22 @@ class Telling {
     return MemoryKind::other;
   }
 
-  MemoryKind kind_outside(std::size_t i, const StackFacts& facts, const Run* run) const {
+  MemoryKind kind_outside(std::size_t i, const StackFacts& facts, const Run* run) {
     if (facts.library) return *facts.library;
     if (facts.builds) return MemoryKind::parameters;
+    const std::uint32_t stack = trace_[i].stack;
     const std::size_t until = freed_[i];
-    if (until == SIZE_MAX) return MemoryKind::other;
+    const bool known = stack != 0 && inputs_.contains(stack);
+    if (until == SIZE_MAX) return known ? MemoryKind::inputs : MemoryKind::other;
     const Run* end = run_at(until);
     if (run != nullptr && run->phase == Phase::forward && end != run && end != nullptr &&
-        end->phase == Phase::backward)
+        end->phase == Phase::backward && !known)
       return MemoryKind::activations;
     const auto next = std::ranges::upper_bound(runs_, i, {}, &Run::first);
     const bool is_input =
         next != runs_.end() && next->phase == Phase::forward && next->first < until;
-    return is_input ? MemoryKind::inputs : MemoryKind::other;
+    if (is_input) inputs_.insert(stack);
+    return is_input || known ? MemoryKind::inputs : MemoryKind::other;
   }
 
   void label(std::size_t i) {
@@ -254,23 +233,93 @@ class Telling {
   }
 
   Snapshot& s_;
-  Stacks& stacks_;
+  StackReader& stacks_;
   const std::size_t device_;
   const std::vector<AllocatorEvent>& trace_;
+  std::vector<Run> named_;  // the optimizers' steps
   std::vector<Run> runs_;
   std::vector<ProgramPhase::Moment> moments_;  // before each event, and at the end
   std::vector<std::size_t> freed_;             // of an allocation, when the program frees it
   std::set<std::pair<std::uint32_t, Bytes>> gradients_;  // stacks and sizes
+  std::set<std::uint32_t> inputs_;                       // stacks
 };
+
+/// The module of each allocation, and what the program has said of its thread's memory.
+void name_modules(Snapshot& s, StackReader& stacks) {
+  StringTable all;
+  all[""];
+  for (auto& trace : s.traces)
+    for (AllocatorEvent& e : trace) {
+      std::string text;
+      if (e.action == AllocatorAction::alloc || e.action == AllocatorAction::oom) {
+        const std::string& said = s.modules[e.module];
+        text = stacks.of(e.stack).module;
+        if (!said.empty()) text += (text.empty() ? "" : ", ") + one_line(said);
+      }
+      e.module = all[text];
+    }
+  s.modules = all.all();
+}
 
 }  // namespace
 
 void tell_from_stacks(Snapshot& s) {
   if (is_ours(s) || !s.phases.empty()) return;
-  Stacks stacks(s);
+  StackReader stacks(s);
   for (std::size_t device = 0; device < s.traces.size(); ++device) Telling(s, stacks, device).run();
+  name_modules(s, stacks);
   std::ranges::stable_sort(s.labels, {}, &TensorLabel::allocations);
   s.kinds_by_stacks = !s.labels.empty();
+}
+
+namespace {
+
+/// Requested bytes before the trace's first event, by the blocks at its end.
+Bytes bytes_before(const Snapshot& s, std::size_t device) {
+  Bytes out = 0;
+  for (const Segment& segment : s.segments)
+    if (static_cast<std::size_t>(segment.device) == device)
+      for (const MemoryBlock& block : segment.blocks)
+        if (block.state != BlockState::inactive) out += block.requested;
+  for (const AllocatorEvent& e : s.traces[device]) {
+    if (e.action == AllocatorAction::alloc) out -= e.size;
+    if (e.action == AllocatorAction::free_completed) out += e.size;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string contradiction_of(const Snapshot& s, std::size_t device) {
+  if (device >= s.traces.size()) return "";
+  std::unordered_map<std::int64_t, bool> alive;  // by address
+  const auto& trace = s.traces[device];
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    const AllocatorEvent& e = trace[i];
+    const bool takes = e.action == AllocatorAction::alloc;
+    if (!takes && e.action != AllocatorAction::free_completed) continue;
+    const auto [known, fresh] = alive.try_emplace(e.address, takes);
+    if (!fresh && known->second == takes)
+      return fmt::format("its trace lacks {}: event {} {} the block at address {:#x}, which {}",
+                         takes ? "completed frees" : "allocations", i,
+                         takes ? "allocates" : "frees", e.address,
+                         takes ? "nothing has freed"
+                               : "is free (_record_memory_history with "
+                                 "skip_actions leaves events out)");
+    known->second = takes;
+  }
+  const auto is = [](auto... actions) {
+    return [=](const AllocatorEvent& e) { return ((e.action == actions) || ...); };
+  };
+  const auto taken =
+      std::ranges::find_if(trace, is(AllocatorAction::segment_alloc, AllocatorAction::segment_map));
+  if (taken != trace.end() && std::ranges::none_of(trace, is(AllocatorAction::alloc)) &&
+      std::any_of(taken, trace.end(), is(AllocatorAction::free_completed)))
+    return "its trace lacks allocations: memory is taken for them and given back, and none is "
+           "there";
+  if (bytes_before(s, device) < 0)
+    return "its trace lacks completed frees: it allocates more than is there at its end";
+  return "";
 }
 
 std::vector<std::string> limits_of(const Snapshot& s, std::size_t device) {
@@ -283,42 +332,36 @@ std::vector<std::string> limits_of(const Snapshot& s, std::size_t device) {
     return out;
   }
   const auto& trace = s.traces[device];
-  Bytes level = 0, before = 0;
-  for (const Segment& segment : s.segments)
-    if (static_cast<std::size_t>(segment.device) == device)
-      for (const MemoryBlock& block : segment.blocks)
-        if (block.state != BlockState::inactive) level += block.requested;
-  before = level;
-  for (const AllocatorEvent& e : trace) {
-    if (e.action == AllocatorAction::alloc) before -= e.size;
-    if (e.action == AllocatorAction::free_completed) before += e.size;
-  }
+  const Bytes before = bytes_before(s, device);
   if (before > 0)
     out.push_back(fmt::format(
-        "the history has its last {} alone: {} were there before, and their lines, kinds and steps "
-        "are not known",
-        plural(std::ssize(trace), "event"), bytes_text(before)));
+        "{} are from before the {} of the history, which began later or has kept its last ones "
+        "alone: their kinds and steps are not known",
+        bytes_text(before), plural(std::ssize(trace), "event")));
   const bool stacks = std::ranges::any_of(trace, [](const AllocatorEvent& e) {
     return e.action == AllocatorAction::alloc && e.stack != 0;
   });
+  const auto is_phase = [&](std::size_t phase) {
+    return std::ranges::any_of(
+        s.phases, [&](const ProgramPhase& one) { return one.name == kPhaseNames[phase]; });
+  };
   if (!stacks)
-    out.emplace_back(
-        "no stacks were recorded, so lines, kinds, phases and steps are not known "
-        "(_record_memory_history(stacks=\"all\"))");
+    out.push_back(
+        fmt::format("no stacks were recorded, so lines{} are not known "
+                    "(_record_memory_history(stacks=\"all\"))",
+                    s.phases.empty() ? ", kinds, phases and steps" : " and kinds"));
   else if (is_ours(s) && !s.kinds_by_stacks)
     return out;
   else if (s.phases.empty())
     out.emplace_back(
         "the stacks show no module, backward or optimizer, so kinds, phases and steps are not "
         "known");
-  else if (std::ranges::none_of(s.phases,
-                                [](const ProgramPhase& one) { return one.name != kPhaseNames[1]; }))
+  else if (!is_phase(2) && !is_phase(3))
     out.emplace_back("the stacks show no backward and no optimizer, so steps are not told apart");
   else if (s.steps_by_backward)
     out.emplace_back(
-        "the stacks show no optimizer in every step: a step is a backward here, counted from the "
-        "begin of the "
-        "history");
+        "neither stacks nor named ranges show an optimizer in every step: a step is a backward "
+        "here, counted from the begin of the history");
   else if (before > 0)
     out.emplace_back("steps are counted from the begin of the history");
   return out;

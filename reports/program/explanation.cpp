@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <span>
 
 #include "harness/memory/parts.h"
 #include "harness/memory/places.h"
@@ -19,8 +19,6 @@
 
 namespace tidemark {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// "rank3" of "oom_rank3.pickle", "rank_3.json.gz" and "rank-03_oom.pickle"; else the file's name
 /// without its ends.
@@ -57,16 +55,27 @@ std::vector<PoolRow> pools_of(const Snapshot& s, std::size_t device) {
   return out;
 }
 
+/// Bytes of a kind by line, the most first; modules do not count.
+std::vector<std::pair<std::string, Bytes>> lines_of(std::span<const Part> parts) {
+  std::map<std::string, Bytes> sums;
+  for (const Part& part : parts) sums[part.site] += part.bytes;
+  std::vector<std::pair<std::string, Bytes>> out(sums.begin(), sums.end());
+  std::ranges::stable_sort(out, std::greater(), [](const auto& one) { return one.second; });
+  return out;
+}
+
 /// The line of the activations with most bytes, "model.py:88".
 std::string largest_line(const std::vector<Part>& parts) {
-  for (const Part& part : parts) {
-    if (part.kind != MemoryKind::activations) continue;
-    const std::size_t colon = part.site.rfind(".py:");
-    if (colon == std::string::npos) continue;
-    const std::size_t begin = part.site.rfind(' ', colon);
-    const std::size_t end = part.site.find(' ', colon);
-    return part.site.substr(begin == std::string::npos ? 0 : begin + 1,
-                            end == std::string::npos ? end : end - begin - 1);
+  for (const TensorKind& kind : kinds_of(parts)) {
+    if (kind.kind != MemoryKind::activations) continue;
+    for (const auto& [site, bytes] : lines_of(kind.parts)) {
+      const std::size_t colon = site.rfind(".py:");
+      if (colon == std::string::npos) continue;
+      const std::size_t begin = site.rfind(' ', colon);
+      const std::size_t end = site.find(' ', colon);
+      return site.substr(begin == std::string::npos ? 0 : begin + 1,
+                         end == std::string::npos ? end : end - begin - 1);
+    }
   }
   return "";
 }
@@ -83,19 +92,19 @@ std::string phase_of(const MemoryPicture& picture, const DeviceSummary& device) 
 std::string made_of(const std::vector<Part>& parts) {
   std::vector<std::string> out;
   for (const TensorKind& kind : kinds_of(parts)) {
-    const std::string& line = kind.parts.front().site;
-    const bool all = kind.parts.size() == 1;
+    const auto lines = lines_of(kind.parts);
+    const auto& [line, bytes] = lines.front();
     out.push_back(fmt::format(
         "{} {}{}", name_of(kind.kind), bytes_text(kind.bytes),
-        line.empty() ? ""
-                     : fmt::format(" ({}{})",
-                                   all ? "" : bytes_text(kind.parts.front().bytes) + ": ", line)));
+        line.empty()
+            ? ""
+            : fmt::format(" ({}{})", lines.size() == 1 ? "" : bytes_text(bytes) + ": ", line)));
   }
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
 /// The lines with most bytes, where kinds are not known.
-std::string lines_of(const DeviceSummary& device) {
+std::string largest_lines(const DeviceSummary& device) {
   constexpr std::size_t kNamed = 5;
   std::map<std::string, Bytes> sums;
   for (const Site& one : device.sites)
@@ -114,8 +123,6 @@ std::string lines_of(const DeviceSummary& device) {
 }
 
 bool ran_out(const ExplainedDevice& one) { return one.device.oom.has_value(); }
-
-std::string spare(Bytes bytes) { return fmt::format("{} to spare", bytes_text(bytes)); }
 
 Bytes unused(const Holdings& held) { return std::max<Bytes>(held.reserved - held.active, 0); }
 
@@ -140,14 +147,90 @@ std::string headline_of(const ExplainedDevice& one, const std::vector<ExplainedD
                            bytes_text(oom.device_free), bytes_text(unused(oom.held)));
 }
 
-/// Memory that the allocator gives back or keeps apart: not the program's.
-std::string pools_text(const ExplainedDevice& one) {
+/// "graph pool (1, 0): 38.2 GiB reserved, 6.3 GiB in use". PyTorch numbers the pool of one graph in
+/// the first place, and what a program makes itself (graph_pool_handle, MemPool) in the second.
+std::string pool_text(const PoolRow& row) {
+  const bool one_graph = row.pool[0] != 0;
+  return fmt::format("{} pool ({}, {}){}: {} reserved, {} in use", one_graph ? "graph" : "private",
+                     row.pool[0], row.pool[1],
+                     one_graph ? "" : " (of graphs that share it, or a MemPool)",
+                     bytes_text(row.reserved), bytes_text(row.in_use));
+}
+
+/// The sum and the largest of what is too many to be named.
+std::vector<std::string> pools_text(const ExplainedDevice& one) {
+  constexpr std::size_t kNamed = 8;
   std::vector<std::string> out;
-  for (const PoolRow& row : one.pools)
-    out.push_back(fmt::format("({}, {}): {} reserved, {} in use", row.pool[0], row.pool[1],
-                              bytes_text(row.reserved), bytes_text(row.in_use)));
-  return fmt::format("private pools (of CUDA graphs and MemPools) when the file was written: {}",
-                     fmt::join(out, "; "));
+  PoolRow rest;
+  for (const PoolRow& row : one.pools) {
+    if (out.size() < kNamed) {
+      out.push_back(pool_text(row));
+    } else {
+      rest.reserved += row.reserved, rest.in_use += row.in_use;
+    }
+  }
+  if (one.pools.size() > kNamed)
+    out.push_back(fmt::format(
+        "{}: {} reserved, {} in use",
+        plural(static_cast<std::int64_t>(one.pools.size() - kNamed), "smaller private pool"),
+        bytes_text(rest.reserved), bytes_text(rest.in_use)));
+  return out;
+}
+
+/// Pinned memory of the host, which is none of a GPU's.
+std::string host_text(const Snapshot& s) {
+  if (s.host.empty()) return "";
+  std::map<std::int64_t, const AllocatorEvent*> alive, at_peak;
+  Bytes now = 0, peak = 0;
+  for (const AllocatorEvent& e : s.host) {
+    const auto known = alive.find(e.address);
+    if (e.action == AllocatorAction::alloc) {
+      if (known != alive.end()) now -= known->second->size;
+      alive[e.address] = &e;
+      now += e.size;
+    } else if (e.action == AllocatorAction::free_completed && known != alive.end()) {
+      now -= known->second->size;
+      alive.erase(known);
+    }
+    if (now > peak) peak = now, at_peak = alive;
+  }
+  std::map<std::string, Bytes> lines;
+  for (const auto& [address, event] : at_peak) lines[site_of(s, event->stack)] += event->size;
+  const auto most = std::ranges::max_element(lines, {}, [](const auto& one) { return one.second; });
+  return fmt::format(
+      "pinned memory of the host: {} at most{}, {} at the end of the file", bytes_text(peak),
+      most == lines.end() ? "" : fmt::format(" ({}: {})", bytes_text(most->second), most->first),
+      bytes_text(now));
+}
+
+/// The parts where memory ran out, or at the peak.
+const std::vector<Part>& parts_of(const ExplainedDevice& one) {
+  return one.device.oom ? one.device.oom->parts : one.device.parts;
+}
+
+/// "rank 1 has the highest peak: 12 GiB, 3 GiB more than rank 0, which has the lowest: activations
+/// +2.5 GiB, other +0.5 GiB"; empty with one device.
+std::string differences(const std::vector<ExplainedDevice>& all) {
+  if (all.size() < 2) return "";
+  const auto peak = [](const ExplainedDevice& one) { return one.device.peak.active; };
+  const auto [low, high] = std::ranges::minmax_element(all, {}, peak);
+  if (peak(*low) == peak(*high))
+    return fmt::format("all have the same peak: {}", bytes_text(peak(*high)));
+  std::map<MemoryKind, Bytes> kinds;
+  for (const Part& part : high->device.parts) kinds[part.kind] += part.bytes;
+  for (const Part& part : low->device.parts) kinds[part.kind] -= part.bytes;
+  const bool known = !high->device.parts.empty() && !low->device.parts.empty();
+  std::vector<std::pair<MemoryKind, Bytes>> sorted(kinds.begin(), kinds.end());
+  std::ranges::stable_sort(sorted, std::greater(),
+                           [](const auto& one) { return std::abs(one.second); });
+  std::vector<std::string> parts;
+  for (const auto& [kind, bytes] : sorted)
+    if (bytes != 0 && known && parts.size() < 3)
+      parts.push_back(fmt::format("{} {}{}", name_of(kind), bytes > 0 ? "+" : "-",
+                                  bytes_text(std::abs(bytes))));
+  return fmt::format("{} has the highest peak: {}, {} more than {}, which has the lowest{}{}",
+                     high->name, bytes_text(peak(*high)), bytes_text(peak(*high) - peak(*low)),
+                     low->name, parts.empty() ? "" : ": ", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -162,6 +245,8 @@ std::vector<ExplainedDevice> explain(Snapshot snapshot, const std::string& file,
     throw SnapshotError(fmt::format("{}: has no device {}", one_line(file), *wished));
   for (DeviceSummary& device : devices) {
     if (wished && device.device != *wished) continue;
+    if (const std::string wrong = contradiction_of(snapshot, device.device); !wrong.empty())
+      throw SnapshotError(fmt::format("{}: {}", one_line(file), wrong));
     ExplainedDevice one{.file = file, .name = place_name(process, device.device)};
     MemoryPicture picture = picture_of(snapshot, device);
     one.most_reserved = std::max(device.begin.reserved, device.end.reserved);
@@ -181,6 +266,7 @@ std::vector<ExplainedDevice> explain(Snapshot snapshot, const std::string& file,
     if (!snapshot.failure.empty())
       one.limits.push_back("the history ends early: " + snapshot.failure);
     one.pools = pools_of(snapshot, device.device);
+    if (out.empty()) one.host = host_text(snapshot);
     const AllocatorSettings settings = allocator_settings(snapshot);
     one.settings = fmt::format("{}{}{}", settings.expandable ? "expandable_segments:True" : "",
                                settings.expandable && !settings.all_text().empty() ? "," : "",
@@ -223,8 +309,8 @@ std::vector<std::string> explanation(const std::vector<ExplainedDevice>& all) {
     }
   out.push_back(headline_of(*first, all));
   const DeviceSummary& d = first->device;
-  const std::vector<Part>& parts = d.oom ? d.oom->parts : d.parts;
-  const std::string made = parts.empty() ? lines_of(d) : made_of(parts);
+  const std::vector<Part>& parts = parts_of(*first);
+  const std::string made = parts.empty() ? largest_lines(d) : made_of(parts);
   if (!made.empty())
     out.push_back(fmt::format(
         "{}: {}", d.oom && parts.empty() && !d.oom->at_peak ? "made of, at its peak" : "made of",
@@ -234,8 +320,14 @@ std::vector<std::string> explanation(const std::vector<ExplainedDevice>& all) {
     if (one.growth) growths.push_back(*one.growth);
   for (const std::string& text : growth_texts(growths, 0))
     out.push_back(fmt::format("{} (the history shows {})", text, plural(first->steps, "step")));
-  for (const ExplainedDevice& one : all)
-    if (!one.pools.empty()) out.push_back(fmt::format("{}: {}", one.name, pools_text(one)));
+  if (const std::string text = differences(all); !text.empty()) out.push_back(text);
+  const auto add = [&](const ExplainedDevice& one, const std::string& text) {
+    out.push_back(all.size() > 1 ? one.name + ": " + text : text);
+  };
+  for (const ExplainedDevice& one : all) {
+    for (const std::string& text : pools_text(one)) add(one, text);
+    if (!one.host.empty()) add(one, one.host);
+  }
   return out;
 }
 
@@ -259,107 +351,6 @@ std::vector<std::vector<std::string>> devices_table(const std::vector<ExplainedD
                     d.oom ? figure_cell(d.oom->device_free) : ""});
   }
   return rows;
-}
-
-std::string answer_text(const Json& answer, const ExplainedDevice& of) {
-  if (answer.contains("refused")) return "not known: " + answer.at("refused").get<std::string>();
-  const auto reserved = answer.at("reserved_peak").get<Bytes>();
-  const auto retries = answer.at("retries").get<std::int64_t>();
-  const std::string after =
-      retries > 0 ? fmt::format(", after {}", plural(retries, "retry", "retries")) : "";
-  const bool limited = !answer.at("capacity").is_null();
-  if (const Json& out = answer.at("ran_out"); !out.is_null()) {
-    const bool same = of.device.oom && out.at("event") == of.device.oom->event;
-    return fmt::format(
-        "no: {}{} asked for with {} free{}",
-        same ? "the same request fails, "
-             : fmt::format("it fails after {}, ",
-                           plural(answer.at("allocations").get<std::int64_t>(), "allocation")),
-        bytes_text(out.at("wanted").get<Bytes>()), bytes_text(out.at("device_free").get<Bytes>()),
-        after);
-  }
-  if (const auto again = answer.at("refused_again").get<int>();
-      again > 0 && answer.at("served_refused").is_null())
-    return fmt::format("no: {} as recorded{}",
-                       again == 1 ? "the same request fails" : "the same requests fail", after);
-  const std::string until =
-      answer.at("served_refused").is_null() ? "" : ", up to the request that failed";
-  if (!limited) return fmt::format("{} reserved at most{}", bytes_text(reserved), until);
-  const auto capacity = answer.at("capacity").get<Bytes>();
-  return fmt::format("yes{}: {}{}", until, spare(capacity - reserved), after);
-}
-
-std::vector<std::vector<std::string>> changes_table(const ChangesTried& changes,
-                                                    const ExplainedDevice& of) {
-  std::vector<std::vector<std::string>> rows{{"change", "fits", "reserved at most"}};
-  for (const auto& [name, answer] : changes) {
-    const bool known = !answer.contains("refused");
-    rows.push_back({name, answer_text(answer, of),
-                    known ? figure_cell(answer.at("reserved_peak").get<Bytes>()) : ""});
-  }
-  return rows;
-}
-
-std::vector<std::string> assumptions(const ChangesTried& changes, const ExplainedDevice& of) {
-  std::vector<std::string> out;
-  Bytes before = 0, capacity = 0;
-  std::size_t forced = 0, held = 0;
-  Bytes forced_bytes = 0;
-  bool any = false, fraction = false, edits = false, until = false;
-  for (const auto& [name, answer] : changes) {
-    if (answer.contains("refused")) continue;
-    any = true;
-    before = answer.at("bytes_before").get<Bytes>();
-    forced = answer.at("forced_frees").get<std::size_t>();
-    forced_bytes = answer.at("forced_bytes").get<Bytes>();
-    if (answer.at("retries").get<std::int64_t>() > 0)
-      held = std::max(held, answer.at("held_frees").get<std::size_t>());
-    if (!answer.at("capacity").is_null()) capacity = answer.at("capacity").get<Bytes>();
-    fraction |= name.find("garbage_collection") != name.npos && name.find("fraction") == name.npos;
-    edits |= !answer.at("edits").empty();
-    until |= name.ends_with("until backward");
-  }
-  if (!any) return out;
-  out.push_back(fmt::format(
-      "the recorded allocations and frees are made again in PyTorch's own allocator{}; frees that "
-      "waited for another stream come back at the recorded place, and new segments lie where "
-      "Linux's driver puts them",
-      capacity > 0 ? fmt::format(", which can have {}", bytes_text(capacity)) : ""));
-  if (of.device.oom)
-    out.emplace_back("what the program asks for after the request that failed is not recorded");
-  if (of.device.oom && of.settings.find("roundup_power2_divisions") != of.settings.npos)
-    out.emplace_back(
-        "the request that failed is recorded as roundup_power2_divisions rounded it: it may have "
-        "been smaller, and more is to spare then");
-  if (of.device.oom && capacity == 0)
-    out.emplace_back(
-        "the device had room for the request that failed, so the process has a limit of its own (a "
-        "memory fraction), which the file does not have: --capacity names it");
-  if (held > 0)
-    out.push_back(fmt::format(
-        "a retry waits for all streams: after it some of {} that waited for a stream may come back "
-        "earlier than recorded",
-        plural(static_cast<std::int64_t>(held), "free")));
-  if (before > 0)
-    out.push_back(
-        fmt::format("a setting holds from the begin of the history on: the {} that were reserved "
-                    "before it stay "
-                    "as they are",
-                    bytes_text(before)));
-  if (forced > 0)
-    out.push_back(fmt::format(
-        "{} of {} may have come back because an allocation waited for them: under another setting "
-        "they may come back later",
-        plural(static_cast<std::int64_t>(forced), "free"), bytes_text(forced_bytes)));
-  if (edits) out.emplace_back("an edit changes nothing but the named blocks");
-  if (until)
-    out.emplace_back(
-        "'until backward' gives the blocks back when the backward begins; what a recomputation "
-        "allocates again in it is not counted");
-  if (fraction)
-    out.emplace_back(
-        "garbage_collection_threshold takes effect with per_process_memory_fraction alone");
-  return out;
 }
 
 }  // namespace tidemark

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +16,8 @@
 
 namespace tidemark {
 
-/// A private pool of the allocator at the end of the file.
+/// A private pool of the allocator at the end of the file: of a CUDA graph, or of several that
+/// share one, or a MemPool.
 struct PoolRow {
   PoolId pool{};
   Bytes reserved = 0, in_use = 0;
@@ -34,38 +34,26 @@ struct ExplainedDevice {
   std::optional<StepGrowth> growth;
   std::vector<std::string> limits;  // what cannot be known
   std::vector<PoolRow> pools;
+  std::string host;       // of pinned memory of the host; empty: it was not recorded
   std::string settings;   // of the allocator, as recorded
   std::string next_line;  // "model.py:88": of the activations with most bytes; empty: none known
   MemoryPicture picture;  // thinned; for the page
 };
 
 /// The devices of a file that have a segment or an event, or that one. Gives the snapshot back.
+/// Throws SnapshotError where a trace contradicts itself.
 /// `pictures`: of the moments that a page holds; else none are kept.
 std::vector<ExplainedDevice> explain(Snapshot snapshot, const std::string& file,
                                      std::optional<std::size_t> device, bool pictures);
 
-/// Changes that were tried, by their names ("as recorded", "expandable_segments:True",
-/// "model.py:88 x0.5"), with the answers of the allocator (harness/cli/what_if.h).
-using ChangesTried = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
-
-/// "yes, up to the request that failed: 6.1 GiB to spare", "no: ...", "not known: ...".
-std::string answer_text(const nlohmann::ordered_json& answer, const ExplainedDevice& of);
-
 /// The device that ran out of memory first, or else has the highest peak; nullptr of none.
 const ExplainedDevice* first_of(const std::vector<ExplainedDevice>& all);
 
-/// The sentences of all devices: limits, the answer, what it is made of, growth, and how the ranks
-/// differ.
+/// The sentences of all devices: limits, the answer, what it is made of, growth, how the ranks
+/// differ, private pools, and memory of the host.
 std::vector<std::string> explanation(const std::vector<ExplainedDevice>& all);
 
 /// A row for each device; the first is the header. None with one device.
 std::vector<std::vector<std::string>> devices_table(const std::vector<ExplainedDevice>& all);
-
-/// A row for each change; the first is the header.
-std::vector<std::vector<std::string>> changes_table(const ChangesTried& changes,
-                                                    const ExplainedDevice& of);
-
-/// What the answers assume, a sentence each.
-std::vector<std::string> assumptions(const ChangesTried& changes, const ExplainedDevice& of);
 
 }  // namespace tidemark

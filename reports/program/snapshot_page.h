@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/memory/snapshot.h"
+#include "reports/program/changes.h"
 #include "reports/program/explanation.h"
 
 namespace tidemark {
