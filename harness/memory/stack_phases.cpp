@@ -174,6 +174,25 @@ class Telling {
     return after == runs_.begin() ? nullptr : &*std::prev(after);
   }
 
+  /// A block as PyTorch makes one for cuBLAS, of which the stack says nothing without C++ frames:
+  /// of that size, the only one of its stack that stays, though its phase comes again.
+  bool is_workspace(std::size_t i) const {
+    constexpr std::array<Bytes, 2> kSizes{8'519'680, 33'554'432};  // Hopper and later: the second
+    const AllocatorEvent& e = trace_[i];
+    if (freed_[i] != SIZE_MAX || std::ranges::find(kSizes, e.size) == kSizes.end()) return false;
+    const Phase phase = stacks_.of(e.stack).phase;
+    const auto later = std::ranges::upper_bound(runs_, i, {}, &Run::first);
+    if ((phase != Phase::forward && phase != Phase::backward) ||
+        std::none_of(later, runs_.end(), [&](const Run& one) { return one.phase == phase; }))
+      return false;
+    for (std::size_t other = 0; other < trace_.size(); ++other)
+      if (const AllocatorEvent& one = trace_[other];
+          other != i && one.action == AllocatorAction::alloc && one.size == e.size &&
+          one.stack == e.stack && one.stream == e.stream && freed_[other] == SIZE_MAX)
+        return false;
+    return true;
+  }
+
   bool in_named_step(std::size_t event) const {
     const auto after = std::ranges::upper_bound(named_, event, {}, &Run::first);
     return after != named_.begin() && event < std::prev(after)->end;
@@ -182,7 +201,7 @@ class Telling {
   MemoryKind kind(std::size_t i) {
     const AllocatorEvent& e = trace_[i];
     const StackFacts& facts = stacks_.of(e.stack);
-    if (facts.blas) return MemoryKind::workspaces;
+    if (facts.blas || is_workspace(i)) return MemoryKind::workspaces;
     const Run* run = run_at(i);
     const std::size_t until = freed_[i];
     const Run* next = run == nullptr || run == &runs_.back() ? nullptr : run + 1;

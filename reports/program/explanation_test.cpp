@@ -3,7 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <map>
+
 #include "harness/memory/testing/written_trace.h"
+#include "harness/record/file.h"
+#include "harness/record/gzip.h"
 
 namespace tidemark {
 namespace {
@@ -62,6 +67,74 @@ TEST(Explanation, SaysHowRanksDiffer) {
       testing::Contains("rank 0 has the highest peak: 65 MiB, 35 MiB more than rank 1, which "
                         "has the lowest: activations +20 MiB, gradients +10 MiB, backward "
                         "+5 MiB"));
+}
+
+/// Bytes by kind where memory ran out on the first device.
+std::map<MemoryKind, Bytes> kinds_at_end(const ExplainedDevice& one) {
+  std::map<MemoryKind, Bytes> out;
+  for (const Part& part : one.device.oom->parts) out[part.kind] += part.bytes;
+  return out;
+}
+
+// Of one program (harness/memory/testing/snapshot_forms.py), by 15 versions of torch.
+TEST(Explanation, IsThatOfTheProgramWhateverTorchWroteIt) {
+  constexpr Bytes kBlock = 4 * (256 * 512 + 512 + 512 * 256 + 256);  // two layers, in floats
+  std::size_t files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(TIDEMARK_FORMS)) {
+    ++files;
+    const std::string version = file.path().filename().stem().stem().string();
+    SCOPED_TRACE(version);
+    std::vector<ExplainedDevice> all =
+        explain(read_snapshot(file.path()), file.path().string(), {}, true);
+    ASSERT_EQ(2u, all.size()) << "devices";
+    EXPECT_EQ(4 << 20, all[1].device.end.active);
+    const std::vector<std::string> lines = explanation(all);
+    if (version == "1.13") {
+      EXPECT_THAT(lines[0], HasSubstr("the file has no trace"));
+      continue;
+    }
+    EXPECT_THAT(lines[0], testing::StartsWith(version + " ran out of memory: 4 TiB asked for by "));
+    std::map<MemoryKind, Bytes> kinds = kinds_at_end(all[0]);
+    EXPECT_EQ(2 * kBlock, kinds[MemoryKind::parameters]);
+    EXPECT_EQ(4 * kBlock, kinds[MemoryKind::optimizer_state]);
+    EXPECT_EQ(4 * 512 * 256, kinds[MemoryKind::inputs]);
+    EXPECT_EQ(0, kinds[MemoryKind::gradients]) << "zero_grad has freed them";
+    // The output; 2.9 and 2.10 keep 1 MiB for cuBLASLt, which only C++ frames would tell.
+    const bool keeps = version == "2.9" || version == "2.10";
+    EXPECT_EQ(4 * 512 * 256 + (keeps ? 1 << 20 : 0), kinds[MemoryKind::activations]);
+    std::vector<std::string> phases;
+    for (const auto& one : all[0].picture.phases)
+      if (one.name != "load") phases.push_back(fmt::format("{} {}", one.name, one.step));
+    EXPECT_EQ((std::vector<std::string>{"forward 1", "backward 1", "optimizer 1", "forward 2",
+                                        "backward 2", "optimizer 2"}),
+              phases);
+    const bool has_pools = version != "2.0" && version != "2.1";
+    EXPECT_EQ(has_pools ? 1u : 0u, all[0].pools.size());
+    const bool has_host = version == "2.14" || version == "2.15";
+    EXPECT_EQ(has_host ? "pinned memory of the host: 4 MiB at most (4 MiB: train "
+                         "snapshot_forms.py:44), 4 MiB at the end of the file"
+                       : "",
+              all[0].host);
+  }
+  EXPECT_EQ(15u, files);
+}
+
+TEST(Explanation, RefusesAFileThatIsCutOff) {
+  const std::string packed =
+      read_bytes(std::filesystem::path(TIDEMARK_FORMS) / "2.15.pickle.gz", "", 1 << 20);
+  const std::string bytes = *gunzip(packed);
+  const auto said = [](const std::string& text) {
+    try {
+      parse_snapshot(text, "sample");
+    } catch (const SnapshotError& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_EQ("taken", said(packed));
+  for (const std::size_t size : {bytes.size() - 1, bytes.size() / 2, std::size_t{100}})
+    EXPECT_THAT(said(bytes.substr(0, size)), HasSubstr("cut off")) << size;
+  EXPECT_EQ("sample: is a damaged or cut off gzip file", said(packed.substr(0, packed.size() / 2)));
 }
 
 TEST(Explanation, BeginsWithWhatRanOut) {
