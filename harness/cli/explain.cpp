@@ -247,10 +247,19 @@ void add_explain(CLI::App& app, Act& act) {
       "  tidemark explain oom.pickle --setting expandable_segments:True --gpu h200-141g\n"
       "  tidemark explain oom.pickle --edit 'model.py:88 x0.5' --edit 'model.py:88 until "
       "backward'\n"
-      "Also of snapshots: compare A B (what two differ in), snapshot replay (are the segments what "
-      "PyTorch makes), snapshot show (all lists), snapshot convert (JSON, Perfetto), open (the "
-      "page; "
-      "memory_viz).\n"
+      "Other commands for such files:\n"
+      "  tidemark open FILE                  the page that --report writes, in the browser; "
+      "memory_viz\n"
+      "  tidemark compare A B                what the second has more, by line; exit code 1: its "
+      "peak "
+      "is higher\n"
+      "  tidemark snapshot show FILE         all lists: the peak by line and size, frees that "
+      "wait, "
+      "fragmentation\n"
+      "  tidemark snapshot replay FILE       whether PyTorch's allocator makes the recorded "
+      "segments "
+      "of the recorded requests\n"
+      "  tidemark snapshot convert FILE      as JSON, for Perfetto, or as a pickle\n"
       "exit codes: 0, 2 usage or bad input");
   command->callback([a, &act] { act = [a] { return explain_files(*a); }; });
 }

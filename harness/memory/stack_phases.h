@@ -26,7 +26,8 @@ namespace tidemark {
 ///   forward and backward, and freed in the backward;
 /// * parameters: made while a module is built, moved or initialised;
 /// * sharding buffers: as in records (site.h);
-/// * cuBLAS workspaces: where C++ frames show them; else a block of the size that PyTorch gives one,
+/// * cuBLAS workspaces: where C++ frames show them; else a block of the size that PyTorch gives
+/// one,
 ///   which stays though its phase comes again, and is the only such one of its stack;
 /// * inputs: allocated outside all that, there when a forward begins, and freed later; or by the
 ///   stack of one that was.
