@@ -239,8 +239,10 @@ std::vector<std::size_t> kept(const MemoryPicture& picture, std::size_t most) {
   const std::size_t count = active.size(), stretches = std::max(most, kept + 1) - kept;
   std::vector<std::size_t> out{0};
   for (std::size_t i = 0; i < stretches; ++i) {
-    const std::size_t from = 1 + (count - 2) * i / stretches;
-    const std::size_t to = 1 + (count - 2) * (i + 1) / stretches;
+    const auto at = [&](std::size_t stretch) {  // 64 bits: the product may have more than 32
+      return 1 + static_cast<std::size_t>(std::uint64_t{count - 2} * stretch / stretches);
+    };
+    const std::size_t from = at(i), to = at(i + 1);
     const auto begin = active.begin();
     const auto highest = std::max_element(begin + static_cast<std::ptrdiff_t>(from),
                                           begin + static_cast<std::ptrdiff_t>(to));

@@ -58,6 +58,24 @@ export const tests = ({ browser, axe, out }) => {
       await page.context().close();
     },
 
+    async 'a long history is the page that the command writes'() {
+      const folder = mkdtempSync(`${tmpdir()}/explain-`);
+      try {
+        // More events than 32 bits hold when they are multiplied by the moments of a picture.
+        const event = (action) => `{"action":"${action}","addr":4096,"size":512,"stream":0,"frames":[]}`;
+        const three = ['alloc', 'free_requested', 'free_completed'].map(event).join(',');
+        const segment = '{"address":4096,"total_size":2097152,"stream":0,"segment_type":"small","blocks":[{"address":4096,"size":2097152,"requested_size":0,"state":"inactive","frames":[]}]}';
+        writeFileSync(`${folder}/long.json`, `{"segments":[${segment}],"device_traces":[[${new Array(500_000).fill(three).join(',')}]]}`);
+        const expected = execFileSync(tidemark, ['snapshot', 'show', 'long.json', '--format', 'html'], { cwd: folder, stdio: 'pipe', maxBuffer: 1 << 28 }).toString();
+        const page = await opened(browser, built);
+        const { said, text } = await dropped(page, [`${folder}/long.json`]);
+        assert.ok(text === expected, `${said}: ${text?.length} and ${expected.length} characters`);
+        await page.context().close();
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+
     async 'files that are none are a line, and several files are one page'() {
       const folder = mkdtempSync(`${tmpdir()}/explain-`);
       try {
