@@ -100,6 +100,8 @@ TEST(Stacks, AreToldByTheInnermostFrameThatTells) {
   // A backward that is called below a module, and a forward that a backward runs again.
   EXPECT_EQ("backward", facts_of({run, loss, kCall, kTrain}));
   EXPECT_EQ("backward again: model.py:40", facts_of({model, kCall, outer, unpack, run, kTrain}));
+  const std::string library = Trace::frame("/x/deepspeed/checkpointing.py", 7, "backward");
+  EXPECT_EQ("backward again: checkpointing.py:7", facts_of({model, kCall, library, apply}));
   // What an optimizer's closure runs, and its own step within it.
   EXPECT_EQ("forward: closure.py:5", facts_of({model, kCall, closure, step, kTrain}));
   EXPECT_EQ("backward", facts_of({run, closure, step, kTrain}));
@@ -167,6 +169,8 @@ TEST(Stacks, TellWhatIsLeftInTheLastBackward) {
           .freed(50, 10, kZero)
           .add("alloc", 0, 30, kForward)
           .add("alloc", 50, 10, kBackward)
+          .add("alloc", 90, 10, kBackward)
+          .freed(90, 10, kBackward)
           .add("alloc", 70, 15, kBackward)
           .add("oom", 0, 60, kBackward)
           .snapshot(100,
@@ -180,6 +184,27 @@ TEST(Stacks, TellWhatIsLeftInTheLastBackward) {
                                          {MemoryKind::backward, 15},
                                          {MemoryKind::optimizer_state, 10}}),
             kinds);
+  for (const TensorLabel& one : s.labels)
+    if (one.address == std::int64_t{90} << 20) {
+      EXPECT_EQ(MemoryKind::backward, one.kind) << "as a gradient, but freed in the backward";
+    }
+}
+
+TEST(Stacks, HaveAClosureBeforeTheStepThatRunsIt) {
+  Trace trace;
+  trace.add("segment_alloc", 0, 100, kOutside);
+  for (int step = 0; step < 2; ++step)
+    trace.begins("Optimizer.step#Adam.step")
+        .add("alloc", 20, 30, kForward)
+        .add("alloc", 50, 10, kBackward)
+        .freed(20, 30, kBackward)
+        .freed(50, 10, kZero)
+        .ends("Optimizer.step#Adam.step");
+  Snapshot s = trace.snapshot(100, {{100, false}});
+  tell_from_stacks(s);
+  EXPECT_EQ((std::vector<std::string>{"forward 1", "backward 1", "optimizer 1", "forward 2",
+                                      "backward 2", "optimizer 2"}),
+            phases_of(s));
 }
 
 TEST(Stacks, KnowInputsByTheFirst) {
@@ -205,6 +230,30 @@ TEST(Stacks, KnowInputsByTheFirst) {
   for (const TensorLabel& one : s.labels) kinds.emplace_back(name_of(one.kind));
   EXPECT_EQ((std::vector<std::string>{"inputs", "activations", "other", "inputs", "activations"}),
             kinds);
+}
+
+TEST(Stacks, KnowAnInputThatABackwardFrees) {
+  Snapshot s = Trace()
+                   .add("segment_alloc", 0, 100, kOutside)
+                   .add("alloc", 0, 10, kOutside)
+                   .add("alloc", 20, 30, kForward)
+                   .freed(0, 10, kOutside)
+                   .add("alloc", 0, 10, kOutside)
+                   .add("alloc", 60, 5, kForward)
+                   .add("alloc", 70, 5, kBackward)
+                   .freed(0, 10, kBackward)
+                   .add("alloc", 80, 5, kBackward)
+                   .snapshot(100, {{20, false},
+                                   {30, true},
+                                   {10, false},
+                                   {5, true},
+                                   {5, false},
+                                   {5, true},
+                                   {5, false},
+                                   {5, true},
+                                   {15, false}});
+  tell_from_stacks(s);
+  EXPECT_EQ(MemoryKind::inputs, s.labels[2].kind);
 }
 
 TEST(Stacks, TakeTheThreadsMetadataForNoModuleOfOurs) {
