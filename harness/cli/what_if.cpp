@@ -104,10 +104,9 @@ class Trial {
             "the GPU with --gpu");
       if (settings_.fraction > 1)
         throw std::runtime_error("per_process_memory_fraction is above 1");
-      // The allocator takes it of what the device has here, which may be less than the GPU has.
       const Bytes whole = virtual_device()->profile_capacity();
       limit_ = std::min(room_, static_cast<Bytes>(settings_.fraction * static_cast<double>(whole)));
-      allocator_.set_fraction(static_cast<double>(limit_) / static_cast<double>(room_));
+      allocator_.set_fraction(settings_.fraction);  // of what the GPU has, whatever the room
     }
     allocator_.hold(holders_.count);
     Json out{{"ran_out", nullptr}, {"served_refused", nullptr}, {"refused_again", 0}};
