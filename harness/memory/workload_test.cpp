@@ -109,6 +109,33 @@ TEST(Edits, RecomputeALineInParts) {
   }
 }
 
+TEST(Edits, FreeAfterTheBackwardWhatWasTakenAgain) {
+  // The program keeps a block of the line until the optimizer has run; the copy goes with its part.
+  const std::string other =
+      Trace::stack({Trace::frame("/x/ops.py", 1, "f"), Trace::frame("/x/model.py", 88, "forward"),
+                    kCall, kTrain});
+  Trace trace;
+  trace.add("segment_alloc", 0, 200, kOutside);
+  for (int step = 0; step < 2; ++step)
+    trace.add("alloc", 0, 30, kForward)
+        .add("alloc", 40, 20, other)
+        .add("alloc", 100, 2, kBackward)
+        .freed(40, 20, kBackward)
+        .add("alloc", 120, 4, kTemporary)
+        .freed(120, 4, kTemporary)
+        .freed(0, 30, kOutside)
+        .freed(100, 2, kZero);
+  Snapshot s = trace.snapshot(200, {{200, false}});
+  tell_from_stacks(s);
+  Workload workload = workload_of(s, 0, memory_before(s, 0));
+  apply(parse_edit("model.py:88 until backward"), s, 0, workload);
+  const std::vector<std::string> words = text_of(workload);
+  EXPECT_EQ(
+      (std::vector<std::string>{"take 30", "take 20", "back 30", "back 20", "take 30", "take 20",
+                                "take 2", "back 20", "back 30", "take 4", "back 4", "back 2"}),
+      std::vector<std::string>(words.begin(), words.begin() + 12));
+}
+
 TEST(Edits, ChangeTheBlocksOfALine) {
   Snapshot s = sample();
   tell_from_stacks(s);
