@@ -75,7 +75,7 @@ def test_the_help_of_a_command_is_its_own():
 
 
 def test_help_fits_80_columns_and_has_its_other_names():
-    for command in drawn(("", "list", "run", "bench", "exec", "fit", "advise", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open")):
+    for command in drawn(("", "list", "run", "bench", "exec", "fit", "advise", "bisect", "compare", "compare losses", "history", "report", "snapshot", "snapshot show", "gpu recording", "completion", "open")):
         output = passes(command + " --help").stdout
         assert [line for line in output.splitlines() if len(line) > 80] == [], command
     assert passes("help").stdout == passes("--help").stdout

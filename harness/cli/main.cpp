@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/bisect/bisect.h"
 #include "harness/cli/boundary.h"
 #include "harness/cli/files.h"
 #include "harness/cli/suggest.h"
@@ -80,7 +81,7 @@ std::vector<char*> as_flags(int argc, char** argv) {
   CLI::App app;
   add_file_commands(app, none);
   const std::string_view command = argc > 1 ? words[1] : "-";
-  const auto known = {"exec", "fit", "advise", "run", "list", "bench"};
+  const auto known = {"exec", "fit", "advise", "bisect", "run", "list", "bench"};
   if (!command.starts_with('-') && named(app, words[1]) == nullptr &&
       std::ranges::find(known, command) == known.end())
     words.resize(2);
@@ -99,6 +100,7 @@ int run_main(int given, char** words) {
     return exec_program(argc, argv, version);
   if (argc > 1 && std::string_view(argv[1]) == "fit") return fit_program(argc, argv, version);
   if (argc > 1 && std::string_view(argv[1]) == "advise") return advise_program(argc, argv, version);
+  if (argc > 1 && std::string_view(argv[1]) == "bisect") return bisect_program(argc, argv, version);
   Act act;
   CLI::App app("tidemark measures the peak GPU memory of parallel training steps; no GPU is needed",
                "tidemark");
@@ -132,6 +134,9 @@ int run_main(int given, char** words) {
   app.add_subcommand("advise",
                      "try what would make a program smaller, each change by a run (tidemark advise "
                      "--help)");
+  app.add_subcommand("bisect",
+                     "find the version of a package, or the commit, at which memory changes "
+                     "(tidemark bisect --help)");
   app.footer("The scenarios (run, list, bench) are not there: " +
              (refused.empty() ? "they are built from source." : refused));
   const int code = parse_line(app, argc, argv);

@@ -251,6 +251,9 @@ Options parse_options(int argc, char** argv, int& exit_code) {
   app.add_subcommand("advise",
                      "try what would make a program smaller, each change by a run (tidemark advise "
                      "--help)");
+  app.add_subcommand("bisect",
+                     "find the version of a package, or the commit, at which memory changes "
+                     "(tidemark bisect --help)");
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);

@@ -19,6 +19,7 @@ struct FitOptions {
   int jobs = 0;
   int limit = 1800;  // seconds of a run
   bool until_steady = true, server = true, fresh = false, advise = false;
+  bool refusals = false;  // that exec refuses the command is the result of its run
 };
 
 /// Reads and checks the words of a command line of fit, or of advise, which varies nothing, and of

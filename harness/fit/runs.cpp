@@ -159,7 +159,8 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     Place& place = places[i];
     place.folder = folder_.path / fmt::format("{}-{}", count_, i);
     fs::create_directories(place.folder / "steady");
-    const Substituted words = substitute(fit_.variables, one.values, fit_.program, place.folder);
+    const Substituted words = substitute(
+        fit_.variables, one.values, one.program.empty() ? fit_.program : one.program, place.folder);
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe"), "exec"};
     argv.insert(argv.end(), {"--gpu", one.gpu, "--capacity", std::to_string(one.capacity)});
     argv.insert(argv.end(), fit_.exec.begin(), fit_.exec.end());
@@ -216,6 +217,10 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
       idle = !run.stepped;
     } catch (const std::bad_alloc&) {
       throw;
+    } catch (const UsageError& error) {
+      if (!fit_.refusals && !is_late(i)) throw;
+      run.exit_code = 2;
+      run.last = error.what();
     } catch (const std::exception&) {
       if (!is_late(i)) throw;  // else it had no time for its report either
     }

@@ -20,6 +20,7 @@ struct Wanted {
   bool room = false;
   bool again = false;                              // also if the cache has it
   std::map<std::string, std::string> environment;  // of this run
+  std::vector<std::string> program;                // of this run; empty: the command's
   std::vector<std::string> changes;                // of tidemark_changes.py, by name
   std::string label;
   bool operator==(const Wanted&) const = default;

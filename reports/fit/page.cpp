@@ -13,12 +13,11 @@
 #include "reports/fit/advice.h"
 #include "reports/fit/text.h"
 #include "reports/html.h"
+#include "reports/kind_bars.h"
 #include "reports/markup.h"
 #include "reports/program/finding.h"
 #include "reports/program/provenance.h"
 #include "reports/renderings.h"
-#include "reports/saving.h"
-#include "reports/still.h"
 #include "reports/table.h"
 
 namespace tidemark {
@@ -173,42 +172,16 @@ std::vector<Picture> maps(const FitRecord& record) {
 
 /// A bar for each answer with a run, in the colours of the kinds.
 std::vector<Picture> alive(const FitRecord& record, const FitVariable* searched) {
-  Bytes largest = 1;
-  std::set<MemoryKind> kinds;
-  for (const FitAnswer& answer : record.answers)
-    if (answer.run && answer.run->alive) {
-      largest = std::max(largest, answer.run->alive->active);
-      for (const AlivePart& part : answer.run->alive->parts) kinds.insert(part.kind);
-    }
-  if (kinds.empty()) return {};
-  const ByteUnit unit = saving_unit(largest);
-  std::string names, rows;
-  for (const MemoryKind kind : kinds) names += legend_entry(tone_of(kind), name_of(kind));
+  std::vector<KindBar> bars;
   for (const FitAnswer& answer : record.answers) {
     if (!answer.run || !answer.run->alive) continue;
-    std::map<MemoryKind, Bytes> sums;
-    for (const AlivePart& part : answer.run->alive->parts) sums[part.kind] += part.bytes;
-    std::string name = listed_of(*answer.run, searched), bar;
+    std::string name = listed_of(*answer.run, searched);
     if (searched != nullptr)
       name +=
           (name.empty() ? "" : ", ") + searched->name + " " + answer.run->values.at(searched->name);
-    Bytes total = 0;
-    for (const auto& [kind, bytes] : sums) {
-      total += bytes;
-      bar += fmt::format("<i class=\"{}\" title=\"{}: {} bytes\" style=\"width:{:.3f}%\"></i>",
-                         tone_of(kind), name_of(kind), exact(bytes),
-                         100 * static_cast<double>(bytes) / static_cast<double>(largest));
-    }
-    rows += fmt::format(
-        "<div class=\"stack-name\">{}<span class=\"role\">{}</span></div><div "
-        "class=\"stack\">{}<data value=\"{}\" title=\"{} bytes\">{}</data></div>\n",
-        markup_text(name), markup_text(answer.gpu + ": " + answer.verdict), bar, total,
-        exact(total), unit(total));
+    bars.push_back({name, answer.gpu + ": " + answer.verdict, &*answer.run->alive});
   }
-  return {{"What is alive at the highest peak, by kind", "",
-           fmt::format("{}<div class=\"stacks\">{}</div><p class=\"quiet\">In {}, as "
-                       "requested.</p>",
-                       legend(names), rows, unit.name)}};
+  return kind_bars("What is alive at the highest peak, by kind", bars);
 }
 
 /// "torch 2.11.0, tidemark 1.0.0, virtual a100-40g and h100-80g, 2026-11-30".
