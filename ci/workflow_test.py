@@ -2,8 +2,10 @@
 which a change widens a model. The installation alone is not run. The steps of the workflows are read, and those that run scripts name files that exist."""
 import os
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import yaml
@@ -37,15 +39,46 @@ def repository(folder, width, limit):
     return folder
 
 
-def run(folder, *words):
+def run(folder, *words, **more):
     commands = folder / "commands"
     commands.mkdir(exist_ok=True)
     for name, target in (("tidemark", TIDEMARK), ("python", sys.executable)):
         executable(commands / name, f'#!/bin/sh\nexec {target} "$@"\n')
     environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "PYTHONPATH": f"{ROOT / 'python'}:{DEPS / 'pytest'}:{DEPS / 'python'}", "TIDEMARK": TIDEMARK,
-                   "PYTEST_ADDOPTS": "-p tidemark.plugin -p no:cacheprovider", "GITHUB_STEP_SUMMARY": str(folder / "step.md"), "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+                   "PYTEST_ADDOPTS": "-p tidemark.plugin -p no:cacheprovider", "GITHUB_STEP_SUMMARY": str(folder / "step.md"), "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", **more}
     done = subprocess.run([sys.executable, ROOT / "ci" / "workflow", *words], capture_output=True, text=True, check=False, cwd=folder, env=environment)
     return done.returncode, done.stdout + done.stderr
+
+
+def wheel(place, name, version, code):
+    """A wheel for --find-links."""
+    info = f"{name}-{version}.dist-info"
+    place.mkdir(exist_ok=True)
+    with zipfile.ZipFile(place / f"{name}-{version}-py3-none-any.whl", "w") as out:
+        for path, text in {f"{name}.py": code, f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+                           f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n", f"{info}/RECORD": ""}.items():
+            out.writestr(path, text)
+
+
+# night: makes environments and runs four programs; bisect_test holds the command by day
+def test_tomorrow(tmp_path):
+    """The newest release of a dependency takes more than the test allows and than the installed one: both are said, and the step fails."""
+    folder = repository(tmp_path / "tomorrow", 1024, "9MiB")
+    for version, mib in (("1.0", 8), ("1.1", 24)):
+        wheel(tmp_path / "wheels", "growing", version, f"import torch\ndef take():\n    return torch.empty({mib} << 20, dtype=torch.uint8, device='cuda')\n")
+    uv = shutil.which("uv") or next(map(str, DEPS.glob("uv/uv-*.data/scripts/uv")))
+    settings = {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path / "wheels"), "UV_CACHE_DIR": str(tmp_path / "uv"), "XDG_CACHE_HOME": str(tmp_path / "cache"), "RUNNER_TEMP": str(tmp_path)}
+    python = tmp_path / "base" / "bin" / "python"
+    for words in (["venv", "--python", sys.executable, tmp_path / "base"], ["pip", "install", "--python", python, "growing==1.0"]):
+        subprocess.run([uv, *words], check=True, capture_output=True, env={**os.environ, **settings})
+    (folder / "src" / "train.py").write_text("import growing\nkept = growing.take()\n")
+    (folder / "tests" / "test_it.py").write_text("import growing, tidemark\n@tidemark.limit('9MiB', of='allocated')\ndef test_it():\n    growing.take()\n")
+    (folder / "commands").mkdir()
+    executable(folder / "commands" / "uv", f'#!/bin/sh\nexec {uv} "$@"\n')
+    code, output = run(folder, ROOT / "action.yml", "--skip", "Install", "--skip", "Tools for tomorrow", "--input", "tests=tests", "--input", f"program={python} src/train.py",
+                       "--input", "tomorrow=growing", "--context", "github.base_ref=main", "--context", "github.event_name=schedule", **settings)
+    assert code == 1 and "growing 1.0 -> 1.1: reserved 20 MiB -> 24 MiB" in output and "1 failed" in output and "--- Peaks: skipped" in output, output
+    assert "growing.py:3" in (folder / "step.md").read_text()
 
 
 def action(folder):
