@@ -161,6 +161,16 @@ def test_same():
     assert (refused["state"], refused["why"]) == ("refused", "ImportError: torch is too new")
 
 
+# night: two more runs, as jobs
+def test_jobs():
+    """--executor local gives the answer of one process, by jobs of submitit."""
+    words = ("--package", "growing=1.2..1.3", "--format", "json", "--fresh", *COMMAND)
+    jobs = Said("--executor", "local", *words, path=f"{SITE}:{DEPS / 'pytest'}").ends(1).record()
+    assert jobs["changes"] == Said(*words).ends(1).record()["changes"]
+    assert not list((FOLDER / "cache" / "tidemark" / "bisect" / "runs").glob("tidemark-fit-*"))
+    Said("--executor-option", "a=b", *words).refuses("--executor-option is of --executor")
+
+
 # night: runs commits; environments_test holds the rest by day
 def test_commits():
     """The commit of a library that changed the peak, by its subject; a library that does not build is passed over; the repository stays as it is."""

@@ -17,7 +17,7 @@
 #include "harness/cli/salvage.h"
 #include "harness/errors.h"
 #include "harness/print.h"
-#include "harness/ranks/processes.h"
+#include "harness/ranks/submitted.h"
 #include "harness/record/file.h"
 #include "harness/run/bracket.h"
 #include "reports/write.h"
@@ -32,31 +32,6 @@ constexpr const char* kFolder = "jobs";
 
 fs::path folder_of_job(const fs::path& jobs, std::size_t index) {
   return jobs / std::to_string(index);
-}
-
-json parameters(const std::vector<std::string>& options) {
-  json all = json::object();
-  for (const std::string& option : options) {  // NAME=VALUE, as options.cpp has checked
-    const auto equals = option.find('=');
-    const std::string value = option.substr(equals + 1);
-    const json number = json::parse(value, nullptr, false);
-    all[option.substr(0, equals)] = number.is_number() ? number : json(value);
-  }
-  return all;
-}
-
-// 0 when all have ended, 130 when this process was interrupted; another code, after a line that
-// says why, when nothing was submitted.
-int submit_and_wait(const fs::path& jobs) {
-  const char* python = std::getenv("TIDEMARK_PYTHON");
-  const std::string words = python != nullptr && *python != 0 ? python : "python3";
-  const fs::path script =
-      fs::read_symlink("/proc/self/exe").parent_path() / "virtual/python/tidemark_jobs.py";
-  const ProcessesEnd end = run_processes({{"jobs", {"/usr/bin/env", words, script, jobs}, {}}}, 1,
-                                         /*together=*/true, jobs);
-  if (end.signal != 0) return 130;
-  if (end.code == 127) print(stderr, "error: --executor needs Python: there is no {}\n", words);
-  return end.code == 0 || end.code == 2 ? end.code : 3;
 }
 
 void require_same_installation(const RunRecord& one, const RunRecord& other) {
@@ -166,7 +141,7 @@ int run_as_jobs(const Options& options, const std::vector<PlannedTrial>& planned
   const fs::path jobs = folder / kFolder;
   const std::vector<std::size_t> trials = trials_that_run(planned);
   json plan = {{"executor", options.executor},
-               {"options", parameters(options.executor_options)},
+               {"options", job_parameters(options.executor_options)},
                {"cpus", options.as_rank >= 0 ? 1 : ranks},
                {"jobs", json::array()}};
   for (const std::size_t index : trials)

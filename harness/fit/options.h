@@ -16,6 +16,8 @@ struct FitOptions {
   std::vector<Gpu> gpus;
   std::vector<std::string> exec;  // flags that each run of `tidemark exec` gets
   std::string out, report, cache;
+  std::string executor;                       // slurm, local; empty: this process runs them
+  std::vector<std::string> executor_options;  // NAME=VALUE, of submitit
   int jobs = 0;
   int limit = 1800;  // seconds of a run
   bool until_steady = true, server = true, fresh = false, advise = false;

@@ -61,6 +61,19 @@ void add_running(CLI::App& app, RunningWords& words, FitOptions& fit) {
   app.add_flag("--server,!--no-server", fit.server,
                "import torch once, and run copies of that process (default)");
   app.add_flag("--fresh", fit.fresh, "run also what the cache has");
+  app.add_option("--executor", fit.executor,
+                 "run each as a job: slurm, or local (this machine, as many at once as it has "
+                 "processors for); needs the Python package submitit")
+      ->check(CLI::IsMember({"local", "slurm"}))
+      ->multi_option_policy(last);
+  app.add_option("--executor-option", fit.executor_options,
+                 "NAME=VALUE: a parameter of submitit (slurm_partition=gpu); several")
+      ->allow_extra_args(false)
+      ->check([](const std::string& option) {
+        const auto equals = option.find('=');
+        return equals != std::string::npos && equals > 0 ? std::string()
+                                                         : option + " is not NAME=VALUE";
+      });
   for (std::size_t i = 0; i < kPassedOn.size(); ++i)
     app.add_option(kPassedOn[i].first, words.passed[i],
                    std::string(kPassedOn[i].second) + ", as in tidemark exec")
@@ -68,7 +81,8 @@ void add_running(CLI::App& app, RunningWords& words, FitOptions& fit) {
         ->group("Of each run");
   group(&app, "The GPUs", {"--gpu", "--capacity", "--reserve"});
   group(&app, "How it runs",
-        {"--until-steady", "--limit", "--jobs", "--server", "--cache", "--fresh"});
+        {"--until-steady", "--limit", "--jobs", "--server", "--cache", "--fresh", "--executor",
+         "--executor-option"});
   group(&app, "What is written", {"--out"});
 }
 
@@ -96,6 +110,9 @@ void take_running(const std::string& command, const RunningWords& words, FitOpti
     }
     fit.exec.insert(fit.exec.end(), {flag, value});
   }
+  if (fit.executor.empty() && !fit.executor_options.empty())
+    throw UsageError(command + ": --executor-option is of --executor slurm or local");
+  if (!fit.executor.empty()) fit.server = false;  // which is of this process
   const auto bytes_of = [&](const char* flag, const std::string& text, auto parse) {
     std::optional<Bytes> bytes;
     if (!text.empty() && !(bytes = parse(text)))

@@ -1,6 +1,7 @@
 #include "harness/fit/runs.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,6 +18,9 @@
 #include "harness/fit/result.h"
 #include "harness/print.h"
 #include "harness/ranks/processes.h"
+#include "harness/ranks/submitted.h"
+#include "harness/record/file.h"
+#include "harness/record/write.h"
 
 namespace tidemark {
 namespace {
@@ -114,13 +118,18 @@ struct Runs::Place {
 Runs::Runs(const FitOptions& fit, std::string version, std::string torch)
     : fit_(fit), version_(std::move(version)), torch_(std::move(torch)) {
   hear_interruptions();  // from here on the folder goes, whatever ends this
-  std::string name = fs::temp_directory_path() / "tidemark-fit-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr)
-    throw UsageError("fit: no folder can be made in " + fs::temp_directory_path().string());
-  folder_.path = name;
   const std::string why =
       fit_.cache.empty() ? "HOME is not set; name a folder (--cache)" : not_ours(fit_.cache);
   has_cache_ = why.empty();
+  fs::path place = fs::temp_directory_path();
+  if (!fit_.executor.empty() && has_cache_) {  // where other machines find it too
+    place = fit_.cache;
+    fs::create_directories(place);
+  }
+  std::string name = place / "tidemark-fit-XXXXXX";
+  if (mkdtemp(name.data()) == nullptr)
+    throw UsageError("fit: no folder can be made in " + place.string());
+  folder_.path = name;
   if (!has_cache_) print(stderr, "warning: results are not kept: {}\n", one_line(why));
 }
 
@@ -146,6 +155,37 @@ void Runs::begin() {
   }
   if (!ranks.empty() && !devices) flags.insert(flags.end(), {"--devices", ranks});
   server_.start(python, flags, folder_.path);
+}
+
+ProcessesEnd Runs::submit(const std::vector<Start>& starts, const fs::path& notes) {
+  using nlohmann::json;
+  const fs::path jobs = folder_.path / fmt::format("jobs{}", count_);
+  const auto ranks = std::ranges::find(fit_.exec, "--ranks");
+  json plan{{"executor", fit_.executor},
+            {"options", job_parameters(fit_.executor_options)},
+            {"cpus", ranks == fit_.exec.end() ? 1 : std::stoi(*std::next(ranks))},
+            {"jobs", json::array()}};
+  for (const Start& start : starts)
+    plan["jobs"].push_back({{"name", start.name},
+                            {"command", start.argv},
+                            {"environment", start.environment},
+                            {"folder", (jobs / start.name).string()}});
+  fs::create_directories(jobs);
+  write_bytes(jobs / "jobs.json", plan.dump());
+  ProcessesEnd end;
+  const int code = submit_and_wait(jobs);
+  if (code == 130) end.signal = SIGINT;
+  if (code != 0 && code != 130) throw Unavailable("fit: no job has run (above)", code);
+  const fs::path file = jobs / "ended.json";
+  const json ended = fs::exists(file) ? json::parse(read_bytes(file)) : json::array();
+  for (std::size_t i = 0; i < starts.size() && i < ended.size(); ++i) {
+    const std::string state = ended[i].value("state", "");
+    if (state == "CANCELLED" && end.signal != 0) continue;  // by this process
+    if (state != "COMPLETED")
+      end.killed[starts[i].name] = fmt::format("was a job that ended as {}", state);
+    write_bytes(notes / (starts[i].name + ".ended"), "");
+  }
+  return end;
 }
 
 std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
@@ -260,7 +300,10 @@ std::vector<FitRun> Runs::run(const std::vector<Wanted>& wanted) {
     std::vector<std::size_t> started;
     ProcessesEnd end;
     for (const Start& start : starts) started.push_back(std::stoul(start.name));
-    {
+    if (!fit_.executor.empty()) {
+      end = submit(starts, notes);
+      interrupted_ = end.signal;
+    } else {
       Watch watch(notes, started, {stage_, count_, since_, said_}, keep_good);
       end = run_processes(starts, fit_.jobs, false, notes);
       interrupted_ = end.signal;

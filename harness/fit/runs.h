@@ -9,6 +9,7 @@
 
 #include "harness/fit/options.h"
 #include "harness/fit/server.h"
+#include "harness/ranks/processes.h"
 
 namespace tidemark {
 
@@ -66,6 +67,8 @@ class Runs {
     std::filesystem::path path;
     ~Scratch();
   };
+  /// Runs them as jobs, and says of those that did not end by themselves how they did.
+  ProcessesEnd submit(const std::vector<Start>& starts, const std::filesystem::path& notes);
   /// Starts the server of torch, if the program can have one.
   void begin();
 
