@@ -79,7 +79,13 @@ class Bisection {
       for (const std::size_t place : places) {
         if (interruption() != 0) break;
         BisectVersion& one = record_.versions[place];
-        const Environment made = environments_.make(one.version);
+        Environment made;
+        try {
+          made = environments_.make(one.version);
+        } catch (const Unavailable&) {
+          if (interruption() == 0) throw;
+          break;
+        }
         if (!made.skipped.empty()) {
           one.state = "not installed", one.why = made.skipped;
           continue;

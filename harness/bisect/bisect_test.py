@@ -146,7 +146,7 @@ def test_change():
     report = WORK / "change"
     assert sorted(one.name for one in report.iterdir()) == ["bisect.json", "bisect.md", "growing-1.2.lock.txt", "growing-1.3.lock.txt", "report.html"]
     line = "growing 1.2 -> 1.3: reserved 20 MiB -> 24 MiB, +4 MiB"
-    assert line.replace(">", "&gt;") in (report / "bisect.md").read_text() and "Peak by version, by kind of memory" in (report / "report.html").read_text()
+    assert line.replace(">", "&gt;") in (report / "bisect.md").read_text() and "Peak by version, by kind of memory" in (report / "report.html").read_text() and "train.py: growing 1.2 -&gt; 1.3: +4 MiB reserved" in (report / "report.html").read_text()
     again = Said(*words).ends(1).record()
     assert again["changes"] == record["changes"] and "0 runs here, 2 from the cache" in again["notes"][-1], again["notes"]
 

@@ -170,6 +170,8 @@ def main():
     except OSError as error:
         print(one_line(f"error: bisect: {error}"))
         return 3
+    except KeyboardInterrupt:
+        return 130
     print(json.dumps(answer))
     return 0
 

@@ -120,7 +120,21 @@ std::string change_line(const BisectRecord& record, const BisectChange& change) 
   return out;
 }
 
-std::string bisect_headline(const BisectRecord& record) { return bisect_lines(record).front(); }
+std::string bisect_headline(const BisectRecord& record) {
+  if (record.changes.empty()) return bisect_lines(record).front();
+  const auto size = [](const BisectChange& change) {
+    const Bytes by = change.reserved != 0 ? change.reserved : change.allocated;
+    return by < 0 ? -by : by;
+  };
+  const BisectChange& largest = *std::ranges::max_element(record.changes, {}, size);
+  return fmt::format("{}{} {} -> {}: {}",
+                     record.changes.size() > 1
+                         ? fmt::format("{} changes, the largest with ", record.changes.size())
+                         : "",
+                     what_of(record), largest.from, largest.to,
+                     largest.reserved != 0 ? signed_text(largest.reserved) + " reserved"
+                                           : signed_text(largest.allocated) + " allocated");
+}
 
 std::vector<std::string> bisect_lines(const BisectRecord& record) {
   std::vector<std::string> out;
