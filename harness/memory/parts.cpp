@@ -214,14 +214,13 @@ std::optional<UseOf> uses_of(const Snapshot& snapshot, std::size_t device) {
   return out;
 }
 
-HolderOf holders_of(const Snapshot& snapshot, std::size_t device, bool before_steps,
+HolderOf holders_of(const Snapshot& snapshot, std::size_t device,
                     const std::function<bool(const AllocatorEvent*, const HolderLabel&)>& counts) {
   HolderOf out;
   each_label(
       snapshot, snapshot.holders, device,
       [&](const AllocatorEvent* block, const auto& label, const TraceWalk&) {
-        if (label.kind == HolderKind::before_step && !before_steps) return;
-        if (counts && !counts(block, label)) return;
+        if (!(counts ? counts(block, label) : label.kind != HolderKind::before_step)) return;
         out[block] = {label.name, label.kind == HolderKind::cycle, label.kind == HolderKind::work};
       });
   return out;

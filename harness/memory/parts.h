@@ -41,6 +41,7 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
 class Holding {
  public:
   void add(const Holder& holder, std::int64_t bytes);
+  void add_unknown() { ++blocks_; }
   /// The holder of most bytes, and of how many blocks where it does not hold all; unknown where
   /// none is known.
   Holder most() const;
@@ -55,10 +56,9 @@ class Holding {
 /// The holders of blocks that a step had left behind, likewise
 /// (harness/exec/python/tidemark_growth.py).
 using HolderOf = std::unordered_map<const AllocatorEvent*, Holder>;
-/// `before_steps`: with what held them before an optimizer's step. `counts`: whether a label of a
-/// block counts; empty: each does.
+/// `counts`: whether a label of a block counts; empty: each does that is not of before a step.
 HolderOf holders_of(
-    const Snapshot& snapshot, std::size_t device, bool before_steps = false,
+    const Snapshot& snapshot, std::size_t device,
     const std::function<bool(const AllocatorEvent* block, const HolderLabel&)>& counts = {});
 
 /// What a record says of the use of a block.

@@ -120,21 +120,30 @@ class Search {
     }
   }
 
-  // What held a block at such a moment or after one. Before the first one that the block has seen a
-  // graph may have held it, or a list of what the step had still to do.
+  // What holds blocks that steps have left behind, and what held one at such a moment, which may be
+  // a variable of the step that is gone at the next one. Before the first moment that a block has
+  // seen a graph may have held it, or a list of what the step had still to do.
   void find_holders(std::size_t device) {
     std::unordered_map<const AllocatorEvent*, Moment> made;
     for (TraceWalk walk(trace_); walk.next();)
       if (walk.event().action == AllocatorAction::alloc) made[&walk.event()] = walk.moment();
-    holders_ =
-        holders_of(s_, device, true, [&](const AllocatorEvent* block, const HolderLabel& one) {
-          const auto first = moments_.lower_bound(made.at(block));
-          if (first == moments_.end() || first->allocations > one.allocations) return false;
-          const auto at = moments_.lower_bound(Moment{one.allocations, 0});
-          const bool is_at_one = at != moments_.end() && at->allocations == one.allocations;
-          return one.kind == HolderKind::before_step ? is_at_one
-                                                     : first->allocations < one.allocations;
-        });
+    holders_ = holders_of(s_, device, [&](const AllocatorEvent* block, const HolderLabel& one) {
+      if (one.kind == HolderKind::before_step) {
+        at_moments_[{block, one.allocations}] = one.name;
+        return false;
+      }
+      const auto first = moments_.lower_bound(made.at(block));
+      return first != moments_.end() && first->allocations < one.allocations;
+    });
+  }
+
+  Holder holder_of(std::size_t event) const {
+    const AllocatorEvent* block = &trace_[event];
+    if (const auto now = at_moments_.find({block, walk_.moment().allocations});
+        now != at_moments_.end())
+      return {now->second};
+    const auto holder = holders_.find(block);
+    return holder == holders_.end() ? Holder{} : holder->second;
   }
 
   Use use_of(std::size_t event) const {
@@ -177,8 +186,10 @@ class Search {
     Holding holding;
     for (const std::size_t event : events) {
       parts.push_back(part(event));
-      if (const auto holder = holders_.find(&trace_[event]); holder != holders_.end())
-        holding.add(holder->second, trace_[event].size);
+      if (const Holder holder = holder_of(event); holder.is_known())
+        holding.add(holder, trace_[event].size);
+      else
+        holding.add_unknown();
     }
     std::int64_t sum = 0;
     for (const Part& one : parts) sum += one.bytes;
@@ -229,6 +240,7 @@ class Search {
   std::unordered_set<std::size_t> needed_, freed_;
   std::optional<UseOf> uses_;
   HolderOf holders_;
+  std::map<std::pair<const AllocatorEvent*, std::int64_t>, std::string> at_moments_;
   std::size_t later_ = 0;  // of these moments, those to come
   bool decides_ = false;   // what is not read again was not needed
   std::unordered_map<std::size_t, Part> parts_;
