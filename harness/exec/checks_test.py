@@ -1,11 +1,12 @@
 """The answer of `tidemark exec`, and the checks that it is asked for: out of memory, fits, grows; exit codes, and the same in every file that it writes."""
 import json
+import random
 import re
 import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from testing.said import FOLDER, HERE, MIB, TIDEMARK, Said, drawn, python
+from testing.said import FOLDER, HERE, MIB, TIDEMARK, Said, drawn, python, seed
 
 PROFILES = Path(TIDEMARK).parent / "virtual" / "profiles"
 # A step has 4 MiB of parameters, gradients and momentum each, and activations of 4 MiB a row of the argument.
@@ -188,3 +189,24 @@ elif rank == 0:
         result.check(bool(re.search(answer, result.err)) == together, "they have the GPU together")
         result.check(f"--fits h100-80g: unknown: {both} use GPU" in result.err or not together, "nor is the check passed")
         result.check(together or bytes_each == 30 or fits.search(result.err), "each fits")
+
+
+# night: two ranks that run twice; exec_shared_gpu has processes that fit by day
+def test_shared_gpu_is_full():
+    """A process that runs out of memory lacks also what the others have of its GPU."""
+    draw = random.Random(seed())
+    own, others = draw.randint(1, 9), draw.randint(1, 9)
+    result = python(f"""
+import os, time
+rank = int(os.environ["RANK"])
+block = torch.empty((({others} << 30) if rank else ({own} << 30)), dtype=torch.uint8, device="cuda:0")
+open(f"there{{rank}}", "w").close()
+while not os.path.exists(f"there{{1 - rank}}"):
+    time.sleep(0.02)
+time.sleep(2)  # what a process that is ended has told is at most half a second old
+if rank == 0:
+    torch.empty(80 << 30, dtype=torch.uint8, device="cuda:0")
+time.sleep(9)
+""", "--ranks", "2", "--no-room", folder=FOLDER).ends(1)
+    result.check(re.search(rf"tidemark: rank 0 and rank 1 use GPU 0 at the same time, and here each has a whole GPU: there rank 0 lacks also what the others have of it, {others}(\.\d+)? GiB at their peaks\n",
+                           result.err), f"{own} and {others}")

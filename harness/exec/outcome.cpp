@@ -41,6 +41,23 @@ void add_failures(std::vector<std::string>& out, const TrialRecord& trial, const
     }
 }
 
+/// Of a process that ran out of memory on a GPU that others used at the same time.
+void add_others(std::vector<std::string>& out, const ProgramRecord& program) {
+  for (const ProcessRecord& process : program.processes)
+    for (const DeviceRecord& device : process.devices)
+      for (const SharedGpu& shared : program.shared) {
+        const std::string place = place_of(process, device);
+        const auto& all = shared.places;
+        if (device.ooms == 0 || std::ranges::find(all, place) == all.end()) continue;
+        const std::string other = all.front() == place ? all.back() : all.front();
+        out.push_back(fmt::format(
+            "{} and {} use GPU {} at the same time, and here each has a whole GPU: there {} lacks "
+            "also what the others have of it, {} at their peaks",
+            place, all.size() == 2 ? other : fmt::format("{} others", all.size() - 1), shared.gpu,
+            place, bytes_text(shared.bytes - device.all())));
+      }
+}
+
 void add_fit(std::vector<std::string>& out, const ProgramRecord& program, const RunRecord& run) {
   const DeviceRecord* most = nullptr;
   const ProcessRecord* where = nullptr;
@@ -106,6 +123,7 @@ std::vector<std::string> outcome_of(const TrialRecord& trial, const HighestPeak&
   std::vector<std::string> out;
   add_failures(out, trial, peak, run);
   const bool full = !out.empty();
+  if (full) add_others(out, *trial.program);
   std::ranges::move(growth_texts(peak.growths, full ? 0 : run.capacity_bytes),
                     std::back_inserter(out));
   add_fit(out, *trial.program, run);
