@@ -129,18 +129,6 @@ ChangesTried tried(const ExplainArguments& a, const ExplainedDevice& of) {
   return out;
 }
 
-/// All cases refused for one reason, which no table needs.
-std::string common_refusal(const ChangesTried& changes) {
-  std::string out;
-  for (const auto& [name, answer] : changes) {
-    if (!answer.contains("refused")) return "";
-    const auto why = answer.at("refused").get<std::string>();
-    if (out.empty()) out = why;
-    if (out != why) return "";
-  }
-  return out;
-}
-
 std::string text_of(const std::vector<ExplainedDevice>& all, const ChangesTried& changes) {
   std::string out;
   for (const std::string& line : explanation(all)) out += line + "\n";

@@ -181,6 +181,9 @@ def test_bad_input():
     refuses(2, "--capacity", "explain", "whole", "--capacity", "much")
     refuses(2, "has no device 1", "explain", "whole", "--device", 1)
     refuses(2, "--report whole: is a file", "explain", "whole", "--report", "whole")
+    passes("explain", "whole", "--report", "page", TIDEMARK_NO_SCENARIOS="there is no allocator")
+    page = Path("page/report.html").read_text(encoding="utf-8")
+    assert page.count("Not known: there is no allocator.") == 1 and "max_split_size_mb:512" not in page, "one sentence in the place of a table"
     Path("snapshot_alone").write_bytes(sample([], [segment]))
     said = passes("explain", "snapshot_alone").stdout
     assert said.startswith("the file has no trace") and "would have fitted" not in said, said

@@ -17,6 +17,17 @@ std::string spare(Bytes bytes) { return fmt::format("{} to spare", bytes_text(by
 
 }  // namespace
 
+std::string common_refusal(const ChangesTried& changes) {
+  std::string out;
+  for (const auto& [name, answer] : changes) {
+    if (!answer.contains("refused")) return "";
+    const auto why = answer.at("refused").get<std::string>();
+    if (out.empty()) out = why;
+    if (out != why) return "";
+  }
+  return out;
+}
+
 std::string answer_text(const Json& answer, const ExplainedDevice& of) {
   if (answer.contains("refused")) return "not known: " + answer.at("refused").get<std::string>();
   const auto reserved = answer.at("reserved_peak").get<Bytes>();

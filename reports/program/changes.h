@@ -17,6 +17,9 @@ using ChangesTried = std::vector<std::pair<std::string, nlohmann::ordered_json>>
 /// "yes, up to the request that failed: 6.1 GiB to spare", "no: ...", "not known: ...".
 std::string answer_text(const nlohmann::ordered_json& answer, const ExplainedDevice& of);
 
+/// The reason for which all changes were refused, which no table needs; empty: there are several.
+std::string common_refusal(const ChangesTried& changes);
+
 /// A row for each change; the first is the header.
 std::vector<std::vector<std::string>> changes_table(const ChangesTried& changes,
                                                     const ExplainedDevice& of);

@@ -60,6 +60,10 @@ Section answer_section(const std::vector<ExplainedDevice>& all) {
 
 Section changes_section(const ChangesTried& changes, const ExplainedDevice& of, bool several) {
   Section out{"What would have fitted" + (several ? ", of " + of.name : std::string())};
+  if (const std::string why = common_refusal(changes); !why.empty()) {
+    out.text.push_back(sentence("not known: " + why));
+    return out;
+  }
   out.rows = changes_table(changes, of);
   for (const std::string& line : assumptions(changes, of)) out.text.push_back(sentence(line));
   return out;
@@ -126,7 +130,8 @@ std::string snapshot_page(std::vector<ExplainedDevice> all, const ChangesTried& 
   out.markdown = fmt::format("# {}\n\n", markdown_text(out.headline));
   for (const std::string& line : out.sections.front().text)
     out.markdown += markdown_text(line) + "\n\n";
-  if (!changes.empty()) out.markdown += markdown_of(out.sections.back().rows) + "\n";
+  if (!changes.empty() && !out.sections.back().rows.empty())
+    out.markdown += markdown_of(out.sections.back().rows) + "\n";
   out.sections.push_back(holdings_section(all));
   out.markdown += markdown_of(out.sections.back().rows);
   std::vector<HighestPeak> peaks(1);
