@@ -1,4 +1,6 @@
 """`tidemark bisect` with a local index of tiny wheels and with a git repository, without a network. Programs have the torch of SITE."""
+import importlib.machinery
+import importlib.util
 import json
 import os
 import shutil
@@ -149,6 +151,15 @@ def test_change():
     assert line.replace(">", "&gt;") in (report / "bisect.md").read_text() and "Peak by version, by kind of memory" in (report / "report.html").read_text() and "train.py: growing 1.2 -&gt; 1.3: +4 MiB reserved" in (report / "report.html").read_text()
     again = Said(*words).ends(1).record()
     assert again["changes"] == record["changes"] and "0 runs here, 2 from the cache" in again["notes"][-1], again["notes"]
+
+
+def test_record():
+    """evidence/versions/README.md has the tables of peaks.json."""
+    sys.path.insert(0, str(ROOT / "ci"))
+    loader = importlib.machinery.SourceFileLoader("versions", str(ROOT / "ci" / "versions"))
+    versions = importlib.util.module_from_spec(importlib.util.spec_from_loader("versions", loader))
+    loader.exec_module(versions)
+    assert versions.tables(json.loads(versions.PEAKS.read_text())) in versions.README.read_text()
 
 
 # night: five runs; search_test holds the search by day
