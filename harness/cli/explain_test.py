@@ -187,6 +187,11 @@ def test_bad_input():
     Path("snapshot_alone").write_bytes(sample([], [segment]))
     said = passes("explain", "snapshot_alone").stdout
     assert said.startswith("the file has no trace") and "would have fitted" not in said, said
+    frame = {"filename": "train.py", "name": "step", "line": 3}
+    Path("refused").write_bytes(sample([{"action": "oom", "size": 1 << 40, "device_free": 1 << 20, "stream": 7, "frames": [frame], "time_us": 1}], []))
+    said = passes("explain", "refused").stdout
+    assert "1 TiB asked for by step train.py:3, 1 MiB free" in said and "no stacks" not in said, said
+    assert "fault" not in said and "::" not in said and "as recorded" in said, f"a stream that had no memory yet: {said}"
 
 
 # night: trains with two recorded programs

@@ -43,7 +43,7 @@ ReplayedAllocator::ReplayedAllocator(const std::vector<Segment>& before,
     const bool takes =
         e.action == AllocatorAction::segment_alloc || e.action == AllocatorAction::segment_map;
     if (takes) ranges.emplace_back(e.address, e.address + e.size);
-    if (takes || of_block(e.action)) streams.insert(e.stream);
+    if (takes || of_block(e.action) || e.action == AllocatorAction::oom) streams.insert(e.stream);
   }
   if (streams.size() > kMostStreams)
     throw SnapshotError(

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "harness/cli/boundary.h"
 #include "harness/cli/files.h"
 #include "harness/cli/replay_before.h"
 #include "harness/cli/replayed_allocator.h"
@@ -244,8 +245,8 @@ std::string answer(const Snapshot& snapshot, std::size_t device, const WhatIf& a
     return Trial(snapshot, device, asked).run().dump();
   } catch (const c10::Error& error) {
     refused = one_line(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    refused = one_line(error.what());
+  } catch (...) {
+    refused = one_line(told(std::current_exception(), 2).line);
   }
   return Json{{"refused", refused}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -358,7 +358,7 @@ std::vector<std::string> limits_of(const Snapshot& s, std::size_t device) {
         "alone: their kinds and steps are not known",
         bytes_text(before), plural(std::ssize(trace), "event")));
   const bool stacks = std::ranges::any_of(trace, [](const AllocatorEvent& e) {
-    return e.action == AllocatorAction::alloc && e.stack != 0;
+    return (e.action == AllocatorAction::alloc || e.action == AllocatorAction::oom) && e.stack != 0;
   });
   const auto is_phase = [&](std::size_t phase) {
     return std::ranges::any_of(
