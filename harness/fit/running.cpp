@@ -55,8 +55,7 @@ void add_running(CLI::App& app, RunningWords& words, FitOptions& fit) {
                  "seconds after which a run that has not ended is ended, and unknown (1800)")
       ->check(CLI::Range(1, 1 << 20))
       ->multi_option_policy(last);
-  app.add_option("--cache", fit.cache,
-                 "folder with the results of runs ($XDG_CACHE_HOME/tidemark/fit)")
+  app.add_option("--cache", fit.cache, "folder of what is kept (below $XDG_CACHE_HOME/tidemark)")
       ->multi_option_policy(last);
   app.add_flag("--server,!--no-server", fit.server,
                "import torch once, and run copies of that process (default)");
