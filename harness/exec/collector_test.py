@@ -211,3 +211,20 @@ for step in range(9):
     line = next((line for line in result.err.splitlines() if "activations that outlive the backward" in line and " of " in line), "")
     result.check(("MiB" in line and "<" not in line) == draws["KEPT"], draws)
     result.check(not draws["KEPT"] or "      held by `kept` in <module> (<string>:" in result.err, "which object holds them")
+
+
+def test_followed_twice():
+    """What is followed may be followed again: a record's phases and those of a test are of the same functions of PyTorch."""
+    python("""
+import tidemark_collector
+calls, around = [], tidemark_collector.own.around
+def f(x, *, y=3):
+    return x + y
+once = around(f, lambda x, **_: calls.append("first"), lambda *_, **__: calls.append("end of first"))
+twice = around(once, lambda x, **_: calls.append("second"))
+beside = around(f, lambda x, **_: calls.append("beside"))
+for function, sequence in ((once, ["first", "end of first"]), (twice, ["second", "first", "end of first"]), (beside, ["beside"])):
+    for call in (function, lambda x, **more: function(x, **more)):
+        calls.clear()
+        assert (call(1), call(1, y=5)) == (4, 6) and calls == 2 * sequence, (function, calls)
+""", "--report", FOLDER / "followed").ends(0)

@@ -163,7 +163,7 @@ class OwnCode:
 
     def around(self, original, before=None, after=None):
         """A function that calls before(...), `original` and after(...) with its arguments; `after` also where `original` raises."""
-        surrounded = self.like(original, self.call_around(original, before, after))
+        surrounded = self.like(original, self.call_around(object(), original, before, after))
         functools.update_wrapper(surrounded, original)
         make_attributes(surrounded)
         self.leave_alone(surrounded.__code__)

@@ -209,7 +209,7 @@ Thing call_own(Thing function, Thing const* arguments, ssize_t count, Thing name
   const OwnCode own;
   return py.call(function, arguments, static_cast<std::size_t>(count), names);
 }
-/// `self` is any of the functions that are called so.
+/// `self` is an object of its own: what is surrounded may be so a second time.
 Thing call_surrounded(Thing self, Thing const* arguments, ssize_t count, Thing names) {
   return call_around(self, arguments, static_cast<std::size_t>(count), names);
 }
@@ -235,8 +235,8 @@ void* around(void*, void* const* arguments, ssize_t count) {
 }
 
 void* call_around(void*, void* const* arguments, ssize_t count) {
-  if (!has_calls() || count != 3) return nullptr;
-  surrounded()[arguments[0]] = {kept(arguments[0]), kept(arguments[1]), kept(arguments[2])};
+  if (!has_calls() || count != 4) return nullptr;
+  surrounded()[kept(arguments[0])] = {kept(arguments[1]), kept(arguments[2]), kept(arguments[3])};
   return py.builtin(&kSurrounded, arguments[0], nullptr);
 }
 

@@ -17,7 +17,7 @@ void* own(void*, void* const* arguments, ssize_t count);
 /// no object of its own. `before` and `after` are code of tidemark's, or None; `after` is called if
 /// `original` raises, too. The result is that of `original`.
 void* around(void*, void* const* arguments, ssize_t count);
-/// call_around(original, before, after) -> a builtin that does so. An original has one.
+/// call_around(a new object, original, before, after) -> a builtin that does so.
 void* call_around(void*, void* const* arguments, ssize_t count);
 /// around_module(function, original, compiler, outermost, unnamed, end): likewise, of
 /// Module.__call__: outermost(...) or unnamed(...) where the module has no name yet, and end() when

@@ -287,7 +287,7 @@ constexpr std::array<Definition, 23> kDefinitions{{
     {"around", tidemark::recorder::around, kArray,
      "around(function, original, before, after) -> whether it could be done"},
     {"call_around", tidemark::recorder::call_around, kArray,
-     "call_around(original, before, after) -> a builtin that does so"},
+     "call_around(a new object, original, before, after) -> a builtin that does so"},
     {"around_module", tidemark::recorder::around_module, kArray,
      "around_module(function, original, compiler, outermost, unnamed, end) -> likewise"},
     {"untrack", tidemark::recorder::untrack, kArray, "untrack(*objects)"},
