@@ -16,6 +16,7 @@
 #include "harness/cli/replay_before.h"
 #include "harness/cli/replayed_allocator.h"
 #include "harness/device/platform.h"
+#include "harness/device/platforms.h"
 #include "harness/memory/edit.h"
 #include "harness/memory/rewind.h"
 #include "harness/memory/stack_phases.h"
@@ -105,8 +106,11 @@ class Trial {
             "the GPU with --gpu");
       if (settings_.fraction > 1)
         throw std::runtime_error("per_process_memory_fraction is above 1");
-      const Bytes whole = virtual_device()->profile_capacity();
-      limit_ = std::min(room_, static_cast<Bytes>(settings_.fraction * static_cast<double>(whole)));
+      // PyTorch's own base: what the GPU has, with what PyTorch cannot have of it.
+      set_capacity(0);
+      const auto whole = static_cast<double>(device_properties().totalGlobalMem);
+      allocator_.limit(room_);
+      limit_ = std::min(room_, static_cast<Bytes>(settings_.fraction * whole));
       allocator_.set_fraction(settings_.fraction);  // of what the GPU has, whatever the room
     }
     allocator_.hold(holders_.count);
