@@ -55,6 +55,11 @@ def allocator_events(drawn, number, sites):
         else:
             live[place] = 512 * drawn.randint(1, 999)
             yield {"action": "alloc", "addr": place, "size": live[place], **event}
+    for place, size in [freed] if freed else []:
+        yield {"action": "free_completed", "addr": place, "size": size, **event}
+    for place, size in live.items():  # the snapshot has no segments: nothing is there at its end
+        for action in ("free_requested", "free_completed"):
+            yield {"action": action, "addr": place, "size": size, **event}
 
 
 def snapshot(drawn, size, sites=0, each=52):

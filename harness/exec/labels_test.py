@@ -127,7 +127,7 @@ loss.backward()
     activations, lines = alive(result, "activations")
     result.check(activations == 4 * MIB + 4 and "outside modules, forward <string>:6" in lines, f"the slope and the loss: {lines}")
     backward_bytes, lines = alive(result, "backward")
-    result.check(backward_bytes == 64 * MIB and "backward <string>:13 (SquaresBackward)" in lines, f"what the backward makes: {lines}")
+    result.check(backward_bytes == 64 * MIB + 4 and "backward <string>:13 (SquaresBackward)" in lines, f"what the backward makes, and the gradient of the loss: {lines}")
     gradients, lines = alive(result, "gradients")
     result.check(gradients == 4 * MIB and "backward <string>:12 (SquaresBackward)" in lines, f"the product becomes the gradient: {lines}")
 
