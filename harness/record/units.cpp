@@ -65,6 +65,8 @@ std::string bytes_text(Bytes bytes) {
   return fmt::format("{} bytes", bytes);
 }
 
+std::string signed_text(Bytes by) { return (by < 0 ? "-" : "+") + bytes_text(by < 0 ? -by : by); }
+
 // A smaller number without a unit is taken for a forgotten one: `--capacity 80`.
 constexpr double kWithoutUnit = 1 << 20;
 

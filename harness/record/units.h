@@ -34,6 +34,8 @@ std::string plural(std::int64_t n, const std::string& what, const std::string& m
 
 /// "90.1 GiB", "1 TiB", "512 bytes": three digits at least, no more than one behind the point.
 std::string bytes_text(Bytes bytes);
+/// The same with a sign: "+3.6 GiB", "-512 bytes".
+std::string signed_text(Bytes by);
 /// Bytes as a user writes them: 6442450944, 6GiB, 80GB, 1.5TiB, 80B; none for anything else, for
 /// less than one, for what is not a whole number of bytes, and for less than 1 MiB without a unit.
 std::optional<Bytes> parse_bytes(const std::string& text);

@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::size_t kRows = 12;  // of a change, in text
 
-std::string signed_text(Bytes by) { return (by < 0 ? "-" : "+") + bytes_text(by < 0 ? -by : by); }
-
 const BisectVersion* find(const BisectRecord& record, const std::string& version) {
   const auto match = std::ranges::find(record.versions, version, &BisectVersion::version);
   return match == record.versions.end() ? nullptr : &*match;

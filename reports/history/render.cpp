@@ -145,8 +145,6 @@ std::string when(const PastRun& run) {
                                  : one_line(run.started);
 }
 
-std::string size_of(Bytes by) { return (by < 0 ? "-" : "+") + bytes_text(std::abs(by)); }
-
 /// What a reader has to know first: the largest step of bytes, or that there is none.
 std::string headline(const History& history, const std::vector<Group>& groups) {
   const std::string runs = plural(std::ssize(history.runs), "run");
@@ -268,7 +266,7 @@ Section stepped_rows(const std::vector<Group>& groups, const History& history) {
     const std::string turn = turn_of(trend, steps.back());
     out.rows.push_back(
         {title(trend, history), level(before), level(after),
-         sized          ? fmt::format("{}{}\t{} bytes", size_of(static_cast<Bytes>(by)), turn,
+         sized          ? fmt::format("{}{}\t{} bytes", signed_text(static_cast<Bytes>(by)), turn,
                                       signed_bytes(static_cast<Bytes>(by)))
          : turn.empty() ? ""
                         : turn.substr(1),
