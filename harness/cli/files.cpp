@@ -65,6 +65,18 @@ int run_act(const Act& act) {
   }
 }
 
+void add_program_commands(CLI::App& app) {
+  app.add_subcommand("exec",
+                     "run a PyTorch program on the virtual platform (tidemark exec --help)");
+  app.add_subcommand("fit", "find what fits a GPU, by exact runs (tidemark fit --help)");
+  app.add_subcommand("advise",
+                     "try what would make a program smaller, each change by a run (tidemark advise "
+                     "--help)");
+  app.add_subcommand("bisect",
+                     "find the version of a package, or the commit, at which memory changes "
+                     "(tidemark bisect --help)");
+}
+
 void add_file_commands(CLI::App& app, Act& act) {
   add_compare(app, act);
   add_explain(app, act);

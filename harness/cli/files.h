@@ -23,6 +23,9 @@ int run_act(const Act& act);
 
 /// Adds every such command; parsing one sets `act`.
 void add_file_commands(CLI::App& app, Act& act);
+/// Names and one line each of the commands that run programs (exec, fit, advise, bisect), which
+/// read their own flags.
+void add_program_commands(CLI::App& app);
 
 void add_compare(CLI::App& app, Act& act);
 void add_completion(CLI::App& app, Act& act);

@@ -128,15 +128,7 @@ int run_main(int given, char** words) {
           3);
   app.require_subcommand(1);
   app.set_version_flag("--version", "tidemark " TIDEMARK_VERSION " (" TIDEMARK_GIT ")");
-  app.add_subcommand("exec",
-                     "run a PyTorch program on the virtual platform (tidemark exec --help)");
-  app.add_subcommand("fit", "find what fits a GPU, by exact runs (tidemark fit --help)");
-  app.add_subcommand("advise",
-                     "try what would make a program smaller, each change by a run (tidemark advise "
-                     "--help)");
-  app.add_subcommand("bisect",
-                     "find the version of a package, or the commit, at which memory changes "
-                     "(tidemark bisect --help)");
+  add_program_commands(app);
   app.footer("The scenarios (run, list, bench) are not there: " +
              (refused.empty() ? "they are built from source." : refused));
   const int code = parse_line(app, argc, argv);

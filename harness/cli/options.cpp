@@ -12,6 +12,7 @@
 #include "harness/cli/suggest.h"
 #include "harness/help.h"
 #include "harness/print.h"
+#include "harness/ranks/submitted.h"
 #include "harness/record/units.h"
 #include "harness/virtual/device/setting_words.h"
 #include "reference/memory/placement.h"
@@ -207,11 +208,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
                             "NAME=VALUE: a parameter of submitit (slurm_partition=gpu, "
                             "timeout_min=60); may be given several times"))
       ->allow_extra_args(false)
-      ->check([](const std::string& option) {
-        const auto equals = option.find('=');
-        return equals != std::string::npos && equals > 0 ? std::string()
-                                                         : option + " is not NAME=VALUE";
-      });
+      ->check(wrong_parameter);
   flag(run, "color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   with_twin(run->add_option("--history", options.history,
@@ -245,15 +242,7 @@ Options parse_options(int argc, char** argv, int& exit_code) {
 
   add_bench(app, options);
 
-  app.add_subcommand("exec",
-                     "run a PyTorch program on the virtual platform (tidemark exec --help)");
-  app.add_subcommand("fit", "find what fits a GPU, by exact runs (tidemark fit --help)");
-  app.add_subcommand("advise",
-                     "try what would make a program smaller, each change by a run (tidemark advise "
-                     "--help)");
-  app.add_subcommand("bisect",
-                     "find the version of a package, or the commit, at which memory changes "
-                     "(tidemark bisect --help)");
+  add_program_commands(app);
 
   add_file_commands(app, options.act);
   add_snapshot_replay(app, options.act);

@@ -10,6 +10,7 @@
 
 #include "harness/errors.h"
 #include "harness/help.h"
+#include "harness/ranks/submitted.h"
 #include "harness/record/units.h"
 
 namespace tidemark {
@@ -68,11 +69,7 @@ void add_running(CLI::App& app, RunningWords& words, FitOptions& fit) {
   app.add_option("--executor-option", fit.executor_options,
                  "NAME=VALUE: a parameter of submitit (slurm_partition=gpu); several")
       ->allow_extra_args(false)
-      ->check([](const std::string& option) {
-        const auto equals = option.find('=');
-        return equals != std::string::npos && equals > 0 ? std::string()
-                                                         : option + " is not NAME=VALUE";
-      });
+      ->check(wrong_parameter);
   for (std::size_t i = 0; i < kPassedOn.size(); ++i)
     app.add_option(kPassedOn[i].first, words.passed[i],
                    std::string(kPassedOn[i].second) + ", as in tidemark exec")

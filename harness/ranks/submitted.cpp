@@ -10,6 +10,11 @@ namespace tidemark {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+std::string wrong_parameter(const std::string& option) {
+  const auto equals = option.find('=');
+  return equals != std::string::npos && equals > 0 ? "" : option + " is not NAME=VALUE";
+}
+
 json job_parameters(const std::vector<std::string>& options) {
   json all = json::object();
   for (const std::string& option : options) {  // NAME=VALUE, as options.cpp has checked

@@ -8,6 +8,9 @@
 
 namespace tidemark {
 
+/// "x is not NAME=VALUE"; empty: it is.
+std::string wrong_parameter(const std::string& option);
+
 /// Parameters of submitit, of texts NAME=VALUE that were checked.
 nlohmann::json job_parameters(const std::vector<std::string>& options);
 
