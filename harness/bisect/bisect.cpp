@@ -35,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// The Python in whose environment the program runs.
+/// The Python of the program's environment.
 fs::path python_for(const std::vector<std::string>& program) {
   try {
     const auto python = python_of(find_program(program.front()));

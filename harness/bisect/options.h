@@ -12,7 +12,7 @@ namespace tidemark {
 
 struct BisectOptions {
   FitOptions fit;                   // how programs run
-  std::string package;              // whose versions are tried; empty: commits are
+  std::string package;              // its versions are tried; empty: commits are
   std::string repository;           // the folder of commits
   std::vector<std::string> listed;  // in place of a range
   std::string first, last;          // the range; empty: the installed version, and the newest

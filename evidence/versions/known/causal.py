@@ -1,4 +1,4 @@
-"""A Llama whose longest sequence is far longer than what it sees."""
+"""A Llama for 16,384 positions, trained with short sequences."""
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
