@@ -148,6 +148,34 @@ def test_compiled():
         result.check(("Warning" in result.err, "tidemark_" in result.err) == ("Warning" in plain.err, False), f"{way}: {plain.err}")
 
 
+SURROUNDED = """
+import random, sys
+import torch
+import tidemark_collector
+draws = random.Random(int(sys.argv[1]))
+parameters = draws.choice(["x, y", "x, y=2", "x, *, y=2", "x, *rest, y=2", "x, y=2, **more", "x, /, y"])
+space = {}
+exec(f"def scaled({parameters}):\\n    return x * y", space)
+calls = []
+scaled = tidemark_collector.own.around(space["scaled"], lambda *words, **more: calls.append(words))
+with_y = "y=3" if "*, " in parameters or "*rest" in parameters else "3"
+exec(f"def step(x):\\n    return scaled(x, {with_y}) + 1", {"scaled": scaled}, space)
+x = torch.ones(4, device="cuda")
+eager, compiled = space["step"](x), torch.compile(space["step"], backend="eager", fullgraph=True)(x)
+print(len(calls), eager.shape == compiled.shape)
+"""
+
+
+# night: torch.compile
+def test_compiled_surrounded():
+    """A compiled function that calls one which tidemark surrounds is one graph, of what is surrounded; the collector's module has none of its names."""
+    program = FOLDER / "surrounded.py"
+    program.write_text(SURROUNDED)
+    for number in random.sample(range(10 ** 6), 3):
+        result = Said("--report", FOLDER / "report", "--force", "--", sys.executable, program, number).ends(0)
+        result.check(result.out == "1 True\n", f"{number}: {result.out}")
+
+
 def test_garbage():
     """What only cycles hold at the peak, by a drawn number of cycles; not what is read after the peak, and not what is held until the end."""
     lost, later, kept = (random.randint(1, 9) for _ in range(3))

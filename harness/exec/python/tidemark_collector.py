@@ -174,7 +174,7 @@ class OwnCode:
         """A function of Python with the parameters of `original`, so that a call makes no object that one of `original` does not. Its body runs where a builtin cannot stand in
         its place (Python 3.11 runs a function's code, whatever is to be called), and is what torch.compile sees in a function that calls it."""
         parameters, arguments, defaults, keywords = signature_of(original)
-        space = {"__name__": __name__, "tidemark_call": call, "tidemark_original": original, "tidemark_compiling": self.compiling}
+        space = {"tidemark_call": call, "tidemark_original": original, "tidemark_compiling": self.compiling}
         text = f"def surrounded({parameters}):\n    if tidemark_compiling():\n        return tidemark_original({arguments})\n    return tidemark_call({arguments})\n"
         exec(compile(text, HERE + "tidemark_surrounded.py", "exec"), space)
         space["surrounded"].__defaults__, space["surrounded"].__kwdefaults__ = defaults, keywords
