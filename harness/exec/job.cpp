@@ -49,16 +49,16 @@ bool publish(const fs::path& folder, const Launcher& launcher, const Report& pla
 }  // namespace
 
 Job::Job(fs::path folder) : folder_(std::move(folder)) {
-  const fs::path file = folder_ / "job";
+  const std::string file = folder_ / "job";
   const std::string bytes = read_bytes(file);
-  const auto text = json_of_others(bytes, file.string());
+  const auto text = json_of_others(bytes, file);
   if (!text || !text->root().contains("report"))
-    throw std::runtime_error(file.string() + " is not what tidemark exec writes: remove " +
+    throw std::runtime_error(file + " is not what tidemark exec writes: remove " +
                              folder_.string());
-  const Node job(text->root(), file.string());
+  const Node job(text->root(), file);
   const auto of = [&](const char* key) { return job.has(key) ? job[key].text() : ""; };
   launcher_ = {of("launcher"), of("job"), 0, job.has("size") ? job["size"].small_integer() : 0};
-  plan_ = parse_report(job["report"].value().source(), file.string());
+  plan_ = parse_report(job["report"].value().source(), file);
 }
 
 Job Job::join(const fs::path& folder, const Launcher& launcher, const Report& plan,

@@ -41,10 +41,10 @@ std::vector<ProcessRecord> read_records(const fs::path& folder, const fs::path& 
   for (const auto& [file, memory] : memories_in(folder)) {
     if (memory.devices.empty()) continue;
     ProcessRecord record;
-    const fs::path beside = fs::path(file).replace_extension(".json");
+    const std::string beside = fs::path(file).replace_extension(".json");
     const std::string bytes = fs::exists(beside) ? read_bytes(beside) : std::string();
-    if (const auto rest = json_of_others(bytes, beside.string()))
-      JsonReader::read(Node(rest->root(), file.string()), record);
+    if (const auto rest = json_of_others(bytes, beside))
+      JsonReader::read(Node(rest->root(), beside), record);
     record.pid = memory.pid;
     record.rank = memory.rank;
     record.ended = memory.ended;

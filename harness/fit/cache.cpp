@@ -112,14 +112,14 @@ std::string CacheKey::name() const { return fmt::format("{:016x}{:016x}", first_
 
 std::optional<FitRun> cached_run(const fs::path& folder, const std::string& name,
                                  const Wanted& wanted) {
-  const fs::path file = folder / (name + ".json");
+  const std::string file = folder / (name + ".json");
   std::error_code none;
   if (!fs::exists(file, none)) return std::nullopt;
   try {
     const std::string bytes = read_bytes(file, "", kMostOfRun);
     const JsonDocument text(bytes);
     FitRun run;
-    JsonReader::read(Node(text.root(), file.string()), run);
+    JsonReader::read(Node(text.root(), file), run);
     if (run.values != wanted.values || run.gpu != wanted.gpu || run.capacity != wanted.capacity ||
         run.room != wanted.room)
       return std::nullopt;  // the answer to another question

@@ -2,6 +2,7 @@
 // the place.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ class Node {
   /// text is a text.
   Node(JsonValue value, std::string_view file, std::optional<JsonValue> shared = {})
       : shared_(shared), value_(value), name_(file) {}
+  /// A node keeps a view of its file's name, which outlives it.
+  template <std::same_as<std::string> Temporary>
+  Node(JsonValue value, Temporary&& file, std::optional<JsonValue> shared = {}) = delete;
 
   const JsonValue& value() const { return value_; }
   /// "report.json: trials[0].ranks"
