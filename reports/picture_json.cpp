@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <utility>
 
 #include "harness/record/string_table.h"
 
@@ -13,16 +14,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Each number less the one before.
-class Differences {
- public:
-  void add(std::int64_t value) { out_.push_back(value - last_), last_ = value; }
-  Json take() { return std::move(out_); }
+/// A number of each row.
+template <class Rows, class Number>
+Json column(const Rows& rows, Number number) {
+  Json::array_t out;
+  out.reserve(std::size(rows));
+  for (const auto& row : rows) out.emplace_back(std::invoke(number, row));
+  return out;
+}
 
- private:
-  Json out_ = Json::array();
-  std::int64_t last_ = 0;
-};
+/// Of each row its number less that of the row before.
+template <class Rows, class Number>
+Json differences(const Rows& rows, Number number) {
+  return column(rows, [number, last = std::int64_t{0}](const auto& row) mutable {
+    const auto value = static_cast<std::int64_t>(std::invoke(number, row));
+    return value - std::exchange(last, value);
+  });
+}
 
 Json places_json(const MemoryPicture& picture, const std::vector<std::int64_t>& calls,
                  Json& of_blocks) {
@@ -51,38 +59,32 @@ Json places_json(const MemoryPicture& picture, const std::vector<std::int64_t>& 
           {"site", of_site},           {"call", of_call}};
 }
 
-Json blocks_json(const MemoryPicture& picture, Json place) {
-  Json bytes = Json::array(), lives = Json::array(), waits = Json::array(), rest = Json::array();
-  Differences from, address;
-  for (const MemoryPicture::Block& block : picture.blocks) {
-    bytes.push_back(block.bytes);
-    from.add(static_cast<std::int64_t>(block.from));
-    address.add(block.address);
-    lives.push_back(block.until - block.from);
-    waits.push_back(block.until - block.waits);
-    rest.push_back(block.rest);
-  }
-  return {{"place", std::move(place)}, {"bytes", std::move(bytes)}, {"from", from.take()},
-          {"lives", std::move(lives)}, {"waits", std::move(waits)}, {"address", address.take()},
-          {"rest", std::move(rest)}};
+// An object of JSON copies what it holds when it gets a key more: the columns come last.
+Json blocks_json(const std::vector<MemoryPicture::Block>& blocks, Json place) {
+  using Block = MemoryPicture::Block;
+  Json out{{"place", nullptr}, {"bytes", nullptr},   {"from", nullptr}, {"lives", nullptr},
+           {"waits", nullptr}, {"address", nullptr}, {"rest", nullptr}};
+  out["place"] = std::move(place);
+  out["bytes"] = column(blocks, &Block::bytes);
+  out["from"] = differences(blocks, &Block::from);
+  out["lives"] = column(blocks, [](const Block& one) { return one.until - one.from; });
+  out["waits"] = column(blocks, [](const Block& one) { return one.until - one.waits; });
+  out["address"] = differences(blocks, &Block::address);
+  out["rest"] = column(blocks, &Block::rest);
+  return out;
 }
 
 Json segments_json(const std::vector<SegmentLife>& segments) {
-  Json bytes = Json::array(), stream = Json::array(), pool = Json::array(), mapped = Json::array(),
-       lives = Json::array();
-  Differences from, address;
-  for (const SegmentLife& one : segments) {
-    address.add(one.address);
-    bytes.push_back(one.bytes);
-    stream.push_back(one.stream);
-    pool.push_back(one.pool);
-    mapped.push_back(one.mapped ? 1 : 0);
-    from.add(static_cast<std::int64_t>(one.from));
-    lives.push_back(one.until - one.from);
-  }
-  return {{"address", address.take()}, {"bytes", std::move(bytes)},   {"stream", std::move(stream)},
-          {"pool", std::move(pool)},   {"mapped", std::move(mapped)}, {"from", from.take()},
-          {"lives", std::move(lives)}};
+  Json out{{"address", nullptr}, {"bytes", nullptr}, {"stream", nullptr}, {"pool", nullptr},
+           {"mapped", nullptr},  {"from", nullptr},  {"lives", nullptr}};
+  out["address"] = differences(segments, &SegmentLife::address);
+  out["bytes"] = column(segments, &SegmentLife::bytes);
+  out["stream"] = column(segments, &SegmentLife::stream);
+  out["pool"] = column(segments, &SegmentLife::pool);
+  out["mapped"] = column(segments, [](const SegmentLife& one) { return one.mapped ? 1 : 0; });
+  out["from"] = differences(segments, &SegmentLife::from);
+  out["lives"] = column(segments, [](const SegmentLife& one) { return one.until - one.from; });
+  return out;
 }
 
 constexpr std::size_t kLongest = 300;  // letters of a function and of a file
@@ -142,25 +144,25 @@ Json PageCalls::json() const {
 }
 
 Json picture_json(const MemoryPicture& picture, const std::vector<std::int64_t>& calls) {
-  Differences events, moments, reserved;
-  for (const std::int64_t taken : picture.events) events.add(taken);
+  std::vector<std::size_t> changes;  // of `reserved`
   for (std::size_t i = 0; i < picture.reserved.size(); ++i)
-    if (i == 0 || picture.reserved[i] != picture.reserved[i - 1])
-      moments.add(static_cast<std::int64_t>(i)), reserved.add(picture.reserved[i]);
+    if (i == 0 || picture.reserved[i] != picture.reserved[i - 1]) changes.push_back(i);
   Json phases = Json::array(), of_blocks = Json::array();
   for (const MemoryPicture::Phase& phase : picture.phases)
     phases.push_back({phase.name, phase.step, phase.from, phase.to});
-  Json places = places_json(picture, calls, of_blocks);
-  const bool all = std::ssize(picture.events) == picture.in_all + 1;
-  Json out{{"in_all", picture.in_all},
-           {"moments", picture.events.size()},
-           {"events", all ? Json(nullptr) : events.take()},
-           {"peak", picture.peak},
-           {"reserved", {moments.take(), reserved.take()}},
-           {"places", std::move(places)},
-           {"blocks", blocks_json(picture, std::move(of_blocks))},
-           {"segments", segments_json(picture.segments)},
+  of_blocks.get_ref<Json::array_t&>().reserve(picture.blocks.size());
+  Json out{{"in_all", picture.in_all},   {"moments", picture.events.size()},
+           {"events", nullptr},          {"peak", picture.peak},
+           {"reserved", Json::array()},  {"places", places_json(picture, calls, of_blocks)},
+           {"blocks", nullptr},          {"segments", nullptr},
            {"phases", std::move(phases)}};
+  if (std::ssize(picture.events) != picture.in_all + 1)
+    out["events"] = differences(picture.events, std::identity());
+  out["reserved"].push_back(differences(changes, std::identity()));
+  out["reserved"].push_back(
+      differences(changes, [&](std::size_t at) { return picture.reserved[at]; }));
+  out["blocks"] = blocks_json(picture.blocks, std::move(of_blocks));
+  out["segments"] = segments_json(picture.segments);
   if (picture.refused > 0) out["refused"] = {picture.refused, picture.refused_bytes};
   return out;
 }

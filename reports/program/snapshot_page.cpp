@@ -163,7 +163,9 @@ std::string snapshot_page(std::vector<ExplainedDevice> all, const ChangesTried& 
 
 std::string snapshot_page(Snapshot snapshot, const std::filesystem::path& file, std::size_t top,
                           const std::filesystem::path& page) {
-  return snapshot_page(explain(std::move(snapshot), file.string(), {}, true), {}, top, page);
+  // The snapshot is let go of at the end of this statement.
+  std::vector<ExplainedDevice> all = explain(std::move(snapshot), file.string(), {}, true);
+  return snapshot_page(std::move(all), {}, top, page);
 }
 
 }  // namespace tidemark
