@@ -42,6 +42,11 @@ MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event) {
 
 }  // namespace
 
+MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelOf& labels) {
+  const auto label = labels.find(&event);
+  return label != labels.end() ? label->second.kind : kind_of(snapshot, event);
+}
+
 std::string without_numbers(const std::string& path) {
   std::string out;
   bool before = false;  // a number has come
@@ -139,10 +144,7 @@ void add_of_phase(const Snapshot& snapshot, std::size_t device, std::string_view
 
 /// Blocks that nothing else is known of, and that are computed from activations.
 void add_computed(const Snapshot& snapshot, std::size_t device, LabelOf& labels) {
-  const auto kind = [&](const AllocatorEvent& event) {
-    const auto label = labels.find(&event);
-    return label != labels.end() ? label->second.kind : kind_of(snapshot, event);
-  };
+  const auto kind = [&](const AllocatorEvent& event) { return kind_of(snapshot, event, labels); };
   each_label(snapshot, snapshot.computed, device,
              [&](const AllocatorEvent* block, const Computed& one, const TraceWalk& walk) {
                const auto source = walk.block_at(one.source);
@@ -169,6 +171,7 @@ LabelOf labels_of(const Snapshot& snapshot, std::size_t device) {
   for (const auto& [block, named] : names)
     for (const auto& [address, some] : named) out[block].names.insert(some.begin(), some.end());
   add_of_phase(snapshot, device, "optimizer", MemoryKind::optimizer_temporaries, out);
+  add_of_updates(snapshot, device, out);
   add_computed(snapshot, device, out);
   // Of hooks, and the gradients that activations retain.
   add_of_phase(snapshot, device, "backward", MemoryKind::backward, out);

@@ -33,9 +33,19 @@ using LabelOf = std::unordered_map<const AllocatorEvent*, BlockLabel>;
 /// holds where the trace begins with the first allocation. Inputs are blocks that nothing else is
 /// known of (part_of gives them no kind): they were filled from the host, or passed to an outermost
 /// module. Of such blocks those that an optimizer's step allocates are its temporaries, whatever
-/// code runs in it,
-/// and those that operators outside modules have computed from activations are activations too.
+/// code runs in it, those that updates of parameters read are add_of_updates', and those that
+/// operators outside modules have computed from activations are activations too.
 LabelOf labels_of(const Snapshot& snapshot, std::size_t device);
+
+/// The kind of the block of an allocation in the snapshot's trace, as of part_of.
+MemoryKind kind_of(const Snapshot& snapshot, const AllocatorEvent& event, const LabelOf& labels);
+
+/// Blocks that nothing else is known of, that are computed from gradients outside modules, and that
+/// an operator outside PyTorch's optimizers reads which writes a parameter, or which computes what
+/// another such reads. Optimizer state is what updates of several steps read without being
+/// overwritten in between. What those of one step read is a temporary where the program frees it,
+/// and else stays what it is: that may be state.
+void add_of_updates(const Snapshot& snapshot, std::size_t device, LabelOf& labels);
 
 /// Blocks by what holds them.
 class Holding {

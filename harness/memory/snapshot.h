@@ -86,7 +86,9 @@ struct Gather {
 };
 
 /// A block that an operator outside modules has allocated, as `tidemark exec --report` noted it:
-/// where it has read one that was made in a forward, or computed so.
+/// where it has read one that was made in a forward, or computed so. Or one that it has written
+/// outside modules and PyTorch's optimizers, having read a gradient or what is computed from one;
+/// if both are the same block, it has overwritten what was in there.
 struct Computed {
   std::int64_t device = 0;
   std::int64_t allocations = 0;          // of the device until then

@@ -68,7 +68,9 @@ class Choice {
         return;
       case Tag::label:
       case Tag::gather:
-      case Tag::computed:
+        return belongs(entry.addresses.front());
+      case Tag::computed:  // of blocks from before the stretch it stays
+        belongs(entry.addresses.back());
         return belongs(entry.addresses.front());
       case Tag::pool:
         if (const auto segment = segments_[entry.device].find(entry.addresses.front());

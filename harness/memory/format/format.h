@@ -46,7 +46,8 @@ enum class Tag : std::uint8_t {
              // outside (as Figures); whether the pool of the request is known, and its two numbers
   use,       // s address (as of an event), a number of BlockUse
   computed,  // s output, s source (addresses, likewise): outside modules an operator allocates the
-             // output and reads the source, which may be of a forward
+             // output and reads the source, which may be of a forward; or it writes the
+             // output and reads the source, which is of a gradient (the same: overwrites it)
 };
 
 /// What a record says of the use of the block at an address.

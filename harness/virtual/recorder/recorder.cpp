@@ -71,13 +71,22 @@ void note_use(const void* address, BlockUse use) {
 
 }  // namespace
 
-void note_read(const void* address) {
+void note_read(const void* address, int place) {
   State* state = recording();
   if (state == nullptr || !state->history) return;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const std::lock_guard lock(state->mutex);
   state->use(at, BlockUse::read);
-  if (Operator::now != nullptr && state->is_of_forward(at)) Operator::now->source = address;
+  if (Operator::now == nullptr) return;
+  if (state->is_of_forward(at)) Operator::now->source = address;
+  if (state->is_of_gradient(at)) Operator::now->gradients.push_back({address, place});
+}
+
+void note_written(const void* address, int place, bool overwrites) {
+  State* state = recording();
+  if (state == nullptr || !state->history) return;
+  const std::lock_guard lock(state->mutex);
+  state->written(reinterpret_cast<std::uintptr_t>(address), place, overwrites);
 }
 
 void note_overwritten(const void* address) {
@@ -207,6 +216,7 @@ EXPORTED void tidemark_record_label(const void* address, const char* kind, const
   if (state == nullptr) return;
   const std::lock_guard lock(state->mutex);
   state->label(reinterpret_cast<std::uintptr_t>(address), kind, name);
+  state->labelled(reinterpret_cast<std::uintptr_t>(address), kind);
 }
 
 EXPORTED void tidemark_record_freed(const char* kind) {

@@ -8,6 +8,10 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#include <vector>
+#endif
+
+#ifdef __cplusplus
 extern "C" {
 #endif
 
@@ -99,9 +103,12 @@ namespace tidemark::recorder {
 /// of the shard.
 void note_gather(const void* output, const void* shard, int64_t shard_bytes);
 /// An operator reads the block around the address. Null: every block may be read.
-void note_read(const void* address);
+/// `place`: of the tensor in a list; -1: it is in none.
+void note_read(const void* address, int place = -1);
 /// The operator of this thread overwrites the tensor at the address with what it has read.
 void note_overwritten(const void* address);
+/// It writes the tensor there, whose block has nothing left of what was in it if it `overwrites`.
+void note_written(const void* address, int place, bool overwrites);
 
 /// While it lives the calling thread is in an operator. What it calls reads what it has read.
 struct Operator {
@@ -111,6 +118,19 @@ struct Operator {
   Operator& operator=(const Operator&) = delete;
 
   Operator* const outer;
+  struct Source {
+    const void* address;
+    int place;  // in a list of tensors, of which each result has its own; -1: in none
+  };
+  /// A block is allocated in it; which of its list of results it may be.
+  int allocated() {
+    const int place = allocations++;
+    if (outer != nullptr) outer->allocated();
+    return place;
+  }
+
+  std::vector<Source> gradients;  // what it reads of these, or of what is computed from them
+  int allocations = 0;
   const void* source;  // what it reads of a block that may be of a forward; nullptr: nothing
   static inline thread_local Operator* now = nullptr;
 };

@@ -102,20 +102,44 @@ bool State::before_event(const AllocatorEntry& entry) {
 void State::on_allocated(std::uint64_t address) {
   last_outside = outside_ ? address : 0;
   if (in_forward_) uses_.made_in_forward(address);
-  if (outside_ && Operator::now != nullptr && Operator::now->source != nullptr)
-    write_computed(address);
+  if (Operator::now == nullptr) return;
+  const int place = Operator::now->allocated();
+  if (!outside_) return;
+  write_computed_from_gradients(address, place);
+  if (const void* source = Operator::now->source; source != nullptr) {
+    uses_.made_in_forward(address);
+    write_computed(address, reinterpret_cast<std::uintptr_t>(source));
+  }
 }
 
 void State::overwritten(std::uint64_t address) {
-  if (address != 0 && address == last_outside && !uses_.is_of_forward(address))
-    write_computed(address);
+  if (address == 0 || address != last_outside || uses_.is_of_forward(address)) return;
+  uses_.made_in_forward(address);
+  write_computed(address, reinterpret_cast<std::uintptr_t>(Operator::now->source));
 }
 
-void State::write_computed(std::uint64_t address) {
-  uses_.made_in_forward(address);
+void State::written(std::uint64_t address, int place, bool overwrites) {
+  if (module_now(*this) != 0 || node_now() != 0 || is_without_place()) return;
+  if (overwrites && uses_.computed_from(address, address, backwards_))
+    write_computed(address, address);
+  write_computed_from_gradients(address, place);
+}
+
+void State::write_computed_from_gradients(std::uint64_t address, int place) {
+  if (std::ranges::find(open(), "optimizer") != open().end()) return;
+  for (const Operator* one = Operator::now; one != nullptr; one = one->outer)
+    for (const Operator::Source& source : one->gradients)
+      if (source.place < 0 || place < 0 || source.place == place) {
+        const auto at = reinterpret_cast<std::uintptr_t>(source.address);
+        if (at != address && uses_.computed_from(address, at, backwards_))
+          write_computed(address, at);
+      }
+}
+
+void State::write_computed(std::uint64_t address, std::uint64_t source) {
   std::string entry = {static_cast<char>(Tag::computed)};
   put_address(entry, address);
-  put_address(entry, reinterpret_cast<std::uintptr_t>(Operator::now->source));
+  put_address(entry, source);
   write(entry);
   file().commit();
 }
@@ -159,7 +183,9 @@ std::int64_t State::phase(const std::string& name) {
 void State::phase_end(const std::string& name) {
   if (!leave(name) || name != kBackward) return;
   backward_ = 0;
+  ++backwards_;
   uses_.bound();
+  uses_.begin_step();
 }
 
 }  // namespace tidemark::recorder

@@ -31,6 +31,11 @@ class State : public Writer {
   /// that the thread has allocated, outside modules, it is computed from what the operator reads: a
   /// conversion allocates its result before it calls the operator that reads.
   void overwritten(std::uint64_t address);
+  /// The calling thread's operator writes the tensor at the address, of that place in a list.
+  /// `overwrites`: nothing is left of what was in its block.
+  void written(std::uint64_t address, int place, bool overwrites);
+  void labelled(std::uint64_t address, std::string_view kind) { uses_.labelled(address, kind); }
+  bool is_of_gradient(std::uint64_t address) { return uses_.is_of_gradient(address); }
   /// The block around the address was allocated in a forward, or computed from one that was.
   bool is_of_forward(std::uint64_t address) { return uses_.is_of_forward(address); }
   std::int64_t born(std::uint64_t address) const { return uses_.born(address); }
@@ -49,7 +54,9 @@ class State : public Writer {
   bool before_event(const AllocatorEntry& entry) override;
   void on_allocated(std::uint64_t address) override;
   void write_use(std::uint64_t address, BlockUse use);
-  void write_computed(std::uint64_t address);
+  void write_computed(std::uint64_t address, std::uint64_t source);
+  /// From what the operators of this thread have read of gradients.
+  void write_computed_from_gradients(std::uint64_t address, int place);
 
   PythonStacks stacks_{names()};
   std::int64_t step_ = 1, repetition_ = 1;
@@ -59,6 +66,7 @@ class State : public Writer {
   Uses uses_;
   bool in_forward_ = false, outside_ = false;  // of what is allocated now
   bool ended_ = false;
+  std::int64_t backwards_ = 0;  // that have ended
 };
 
 }  // namespace tidemark::recorder

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <string_view>
 
 #include "harness/virtual/recorder/follower.h"
 
@@ -23,6 +24,18 @@ class Uses {
     const auto at = around(address);
     return at != blocks_.end() && at->second.of_forward;
   }
+  /// The block around the address is of this kind.
+  void labelled(std::uint64_t address, std::string_view kind);
+  /// Gradients, and what operators outside modules compute from them.
+  bool is_of_gradient(std::uint64_t address) {
+    const auto at = around(address);
+    return at != blocks_.end() && at->second.of_gradient;
+  }
+  /// The block at `output` is computed from the one at `source`, which is of a gradient. Where both
+  /// are the same: its contents are overwritten. False: nothing is to be written of it. Of two
+  /// blocks from before the step the record needs two steps, to know what lives across steps.
+  bool computed_from(std::uint64_t output, std::uint64_t source, std::int64_t step);
+  void begin_step() { born_before_ = allocations_; }
   /// Calls first(begin of the block) for the block around the address if a boundary lies between
   /// this read and the read or the allocation before it. Address 0: for all such blocks.
   template <class First>
@@ -46,6 +59,12 @@ class Uses {
     std::uint64_t read = 0;  // boundaries before its last read that was told, or its allocation
     std::int64_t born = 0;   // allocations until then, with its own
     bool of_forward = false;
+    bool of_gradient = false, is_gradient = false, is_parameter = false;
+    struct Told {
+      std::int64_t step = 0;
+      int steps = 0;
+    };
+    std::map<std::int64_t, Told> told;  // by when the block was born that is computed from it
   };
   using Blocks = std::map<std::uint64_t, Block>;  // by address
 
@@ -59,8 +78,8 @@ class Uses {
   }
 
   std::uint64_t boundaries_ = 0;
-  std::int64_t allocations_ = 0;
-  Blocks blocks_;  // what the program has not freed
+  std::int64_t allocations_ = 0, born_before_ = 0;  // the latter: before the step
+  Blocks blocks_;                                   // what the program has not freed
   std::array<std::int64_t, kDevices> active_{}, highest_{};
 };
 
