@@ -2,9 +2,10 @@
 import json
 import random
 import subprocess
+import sys
 
 from testing.held import alive, folder_of, left
-from testing.said import FOLDER, MIB, TIDEMARK, drawn, python, seed
+from testing.said import FOLDER, MIB, TIDEMARK, Said, drawn, python, seed
 
 
 def test_handed_over():
@@ -255,6 +256,39 @@ run()
     result.check(result.out.endswith("True 1048576 True\n"), "the autotuner has a place on the host, without values")
     said = {part["line"]: part["bytes"] for trial in json.loads((folder_of(result) / "report.json").read_text())["trials"] for part in trial["alive"]["parts"]}
     result.check(said == wanted, f"lines {said}, and Inductor's notes say {wanted}")
+
+
+# night: torch.compile takes seconds; exec_kinds_compiled_code has lines by day
+def test_compiled_graph():
+    """A backend that runs the graph itself: each block has the model's line, with lines between that allocate nothing. Operators, their order and the distance of
+    their lines are drawn; all that they compute stays."""
+    draw = random.Random(seed())
+    operators = [draw.choice(["x @ self.w", "torch.nn.functional.gelu(x)", "x * 2", "x + 1", "x.exp()", "self.w + x"]) for _ in range(5)]
+    body, wanted = [], {}
+    for operator in operators:
+        body += draw.choice([[], ["y = x.t()"], ["", "n = len(kept)"]]) + [f"x = {operator}", "kept.append(x)"]
+        wanted[f"forward graph.py:{len(body) + 5}"] = 2 * 4 * MIB
+    lines = "\n        ".join(body)
+    program = FOLDER / "graph.py"
+    program.write_text(f"""import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(1024, 1024))
+    def forward(self, x, kept):
+        {lines}
+        return kept
+net = Net().cuda()
+compiled = torch.compile(net, backend={draw.choice(["aot_eager", "eager"])!r})
+first, results = torch.ones(1024, 1024, device="cuda"), []
+for _ in range(2):
+    results.append(compiled(first, []))
+block = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+""")
+    result = Said("--report", FOLDER / "compiled_graph", "--", sys.executable, program).ends(0)
+    _, said = alive(result, "activations")
+    for line, bytes_ in wanted.items():
+        result.check(any(one.startswith(f"{bytes_:,} in 2 blocks, ") and one.endswith(line) for one in said.splitlines()), f"{line} in {said}")
 
 
 def test_wrapped():

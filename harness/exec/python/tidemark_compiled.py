@@ -18,11 +18,11 @@ def frames_of(trace):
     return tuple(FRAME.findall(trace or ""))
 
 
-def tell(layer, path, begins, traces):
+def tell(layer, path, begins, traces, of_program=seen):
     """From line begins[i] on, the code of the file stands for the frames of traces[i]; for none where these are not this program's."""
     for line, trace in zip(begins, traces):
         frames = frames_of(trace)
-        if frames not in seen:
+        if frames not in of_program:
             frames = ()
         texts, numbers = ctypes.c_char_p * len(frames), ctypes.c_int * len(frames)
         layer.tidemark_record_written(os.fsencode(path), line, ctypes.c_size_t(len(frames)), texts(*(name.encode() for _, _, name in frames)),
@@ -46,6 +46,19 @@ def follow_code(layer, module):
     cache.load_by_key_path = staticmethod(tidemark_collector.own.around(cache.load_by_key_path, after=after))
 
 
+def follow_modules(layer, module):
+    """A graph that a backend runs by itself (aot_eager, eager) is code of torch.fx, a file of its own for each time that it is written."""
+    def after(graph, *_, **__):
+        nodes, code, begin = list(graph.graph.nodes), getattr(type(graph).forward, "__code__", None), getattr(graph, "_prologue_start", None)
+        if code is None or begin is None or not any(node.stack_trace for node in nodes):  # older releases do not say where the code begins
+            return
+        lines = sorted((graph._lineno_map or {}).items())
+        traces = [nodes[node].stack_trace if node is not None and node < len(nodes) else "" for _, node in lines]
+        tell(layer, code.co_filename, [begin + line for line, _ in lines], traces, set(map(frames_of, traces)))
+
+    module.GraphModule.recompile = tidemark_collector.own.around(module.GraphModule.recompile, after=after)
+
+
 def begin(layer):
-    for name, follow in ("torch._inductor.compile_fx", follow_graphs), ("torch._inductor.codecache", follow_code):
+    for name, follow in ("torch.fx.graph_module", follow_modules), ("torch._inductor.compile_fx", follow_graphs), ("torch._inductor.codecache", follow_code):
         when_imported(name, functools.partial(tidemark_collector.own.of(follow), layer))
