@@ -12,7 +12,6 @@
 #include "harness/memory/edit.h"
 #include "harness/memory/settings.h"
 #include "harness/print.h"
-#include "harness/record/budget.h"
 #include "harness/record/json.h"
 #include "harness/record/units.h"
 #include "reports/program/changes.h"
@@ -188,7 +187,6 @@ int explain_files(const ExplainArguments& a) {
   }
   const ExplainedDevice& first = *first_of(all);
   ChangesTried changes;
-  end_budget();  // PyTorch's allocator takes its time
   if (first.device.events > 0) changes = tried(a, first);
   a.output.deliver(
       a.output.format == "json" ? json_text(json_of(all, changes)) : text_of(all, changes),

@@ -40,6 +40,7 @@ class Composer {
     out_.in_all = std::ssize(trace_);
     out_.peak = summary_.peak_event;
     timed_ = !s_.phases.empty() || !s_.left_steps.empty() || !summary_.skipped.empty();
+    out_.events.reserve(trace_.size() + 1), out_.reserved.reserve(trace_.size() + 1);
     before();
     moment({}, summary_.begin.reserved);
     for (TraceWalk walk(trace_); walk.next();) {
@@ -68,7 +69,10 @@ class Composer {
 
   /// What was there before the trace's first event.
   void before() {
-    for (const BlockBefore& one : blocks_before(s_, summary_.device)) {
+    const std::vector<BlockBefore> all = blocks_before(s_, summary_.device);
+    out_.blocks.reserve(all.size() + static_cast<std::size_t>(std::ranges::count(
+                                         trace_, AllocatorAction::alloc, &AllocatorEvent::action)));
+    for (const BlockBefore& one : all) {
       MemoryPicture::Place place{MemoryKind::before};
       if (one.stack != 0) at_line_of(one.stack, place);
       live_[one.address] = out_.blocks.size();

@@ -125,8 +125,8 @@ class Rewinding {
     const AllocatorEvent& e = trace_[event];
     Segment& in = around(e.address)->second;
     Blocks& blocks = in.blocks;
-    const auto at = std::ranges::find(blocks, e.address, &MemoryBlock::address);
-    if (at == blocks.end() || is_free(*at) || at->size < e.size)
+    const auto at = std::ranges::lower_bound(blocks, e.address, {}, &MemoryBlock::address);
+    if (at == blocks.end() || at->address != e.address || is_free(*at) || at->size < e.size)
       throw SnapshotError("allocates a block that is not there afterwards");
     unsure_.erase(e.address);
     note(event, in);
