@@ -96,20 +96,6 @@ std::string BlockLabel::module() const {
 
 namespace {
 
-/// Calls see(allocation, label, walk) for each of the labels that is of a block of the device.
-void each_label(const Snapshot& snapshot, const auto& labels, std::size_t device, auto see) {
-  if (device >= snapshot.traces.size()) return;
-  const auto& trace = snapshot.traces[device];
-  TraceWalk walk(trace);
-  auto label = labels.begin();
-  while (walk.next()) {
-    if (walk.event().action != AllocatorAction::alloc) continue;
-    for (; label != labels.end() && label->allocations <= walk.moment().allocations; ++label)
-      if (static_cast<std::size_t>(label->device) == device)
-        if (const auto block = walk.block_at(label->address)) see(&trace[*block], *label, walk);
-  }
-}
-
 /// A name takes the place of a shorter one: a module gets a longer path when one around it is
 /// called. The type and shape of a tensor give way to its path, whichever of them comes first.
 void add_name(std::set<std::string>& names, const std::string& name) {

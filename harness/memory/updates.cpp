@@ -1,5 +1,5 @@
-// Memory of an optimizer that is none of PyTorch's: what updates of parameters read, and is
-// computed from gradients.
+// The kinds of an optimizer's memory where the optimizer is not one of PyTorch's. They follow from
+// what is computed from gradients, and from what updates of parameters read.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -40,20 +40,15 @@ class Updates {
       if (static_cast<std::size_t>(phase.device) == device_ && phase.name == "backward")
         backwards.push_back(phase.end.allocations);
     std::ranges::sort(backwards);
-    TraceWalk walk(trace_);
-    auto one = s_.computed.begin();
-    while (walk.next()) {
-      if (walk.event().action != AllocatorAction::alloc) continue;
-      for (; one != s_.computed.end() && one->allocations <= walk.moment().allocations; ++one) {
-        if (static_cast<std::size_t>(one->device) != device_) continue;
-        const auto output = walk.block_at(one->address), source = walk.block_at(one->source);
-        if (output && source)
-          edges_.push_back(
-              {*output, *source,
-               std::ranges::upper_bound(backwards, one->allocations) - backwards.begin()});
-      }
-    }
-    for (const auto& [address, block] : walk.live()) left_.insert(block);
+    const TraceWalk end =
+        each_label(s_, s_.computed, device_,
+                   [&](const AllocatorEvent* output, const auto& one, const TraceWalk& walk) {
+                     if (const auto source = walk.block_at(one.source))
+                       edges_.push_back({static_cast<std::size_t>(output - trace_.data()), *source,
+                                         std::ranges::upper_bound(backwards, one.allocations) -
+                                             backwards.begin()});
+                   });
+    for (const auto& [address, block] : end.live()) left_.insert(block);
   }
 
   // From the last one to the first: the steps in which an update reads what a block has then.

@@ -63,4 +63,20 @@ class TraceWalk {
   std::set<std::int64_t> freed_;  // addresses
 };
 
+/// Calls see(allocation, label, walk) for each of the labels that is of a block of the device.
+/// Returns the walk at the end of the device's trace.
+TraceWalk each_label(const Snapshot& snapshot, const auto& labels, std::size_t device, auto see) {
+  static const std::vector<AllocatorEvent> none;
+  const auto& trace = device < snapshot.traces.size() ? snapshot.traces[device] : none;
+  TraceWalk walk(trace);
+  auto label = labels.begin();
+  while (walk.next()) {
+    if (walk.event().action != AllocatorAction::alloc) continue;
+    for (; label != labels.end() && label->allocations <= walk.moment().allocations; ++label)
+      if (static_cast<std::size_t>(label->device) == device)
+        if (const auto block = walk.block_at(label->address)) see(&trace[*block], *label, walk);
+  }
+  return walk;
+}
+
 }  // namespace tidemark
