@@ -36,8 +36,7 @@ void note_memory_of(const c10::IValue& value, const auto& note) {
 bool is_whole(const at::Tensor& tensor) { return tensor.nbytes() == tensor.storage().nbytes(); }
 
 /// By argument: whether an operator reads it.
-std::vector<bool> read_by(const c10::OperatorHandle& op) {
-  const Signature signature(op);
+std::vector<bool> read_by(const c10::OperatorHandle& op, const Signature& signature) {
   std::vector<bool> out;
   for (std::size_t i = 0; i < signature.arguments; ++i)
     out.push_back(!signature.written[i] ||
@@ -48,7 +47,7 @@ std::vector<bool> read_by(const c10::OperatorHandle& op) {
 template <class AnyKernel>
 Kernel noting(const c10::OperatorHandle& op, AnyKernel kernel) {
   const Signature signature(op);
-  return boxed([read = read_by(op), written = signature.written,
+  return boxed([read = read_by(op, signature), written = signature.written,
                 kernel = std::move(kernel)](const Invocation& call) {
     const recorder::Operator now;
     const c10::IValue* arguments = call.last(read.size());

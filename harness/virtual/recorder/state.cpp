@@ -120,8 +120,7 @@ void State::overwritten(std::uint64_t address) {
 
 void State::written(std::uint64_t address, int place, bool overwrites) {
   if (module_now(*this) != 0 || node_now() != 0 || is_without_place()) return;
-  if (overwrites && uses_.computed_from(address, address, backwards_))
-    write_computed(address, address);
+  if (overwrites && uses_.computed_from(address, address)) write_computed(address, address);
   write_computed_from_gradients(address, place);
 }
 
@@ -131,8 +130,7 @@ void State::write_computed_from_gradients(std::uint64_t address, int place) {
     for (const Operator::Source& source : one->gradients)
       if (source.place < 0 || place < 0 || source.place == place) {
         const auto at = reinterpret_cast<std::uintptr_t>(source.address);
-        if (at != address && uses_.computed_from(address, at, backwards_))
-          write_computed(address, at);
+        if (at != address && uses_.computed_from(address, at)) write_computed(address, at);
       }
 }
 
@@ -183,7 +181,6 @@ std::int64_t State::phase(const std::string& name) {
 void State::phase_end(const std::string& name) {
   if (!leave(name) || name != kBackward) return;
   backward_ = 0;
-  ++backwards_;
   uses_.bound();
   uses_.begin_step();
 }

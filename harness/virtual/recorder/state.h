@@ -66,7 +66,6 @@ class State : public Writer {
   Uses uses_;
   bool in_forward_ = false, outside_ = false;  // of what is allocated now
   bool ended_ = false;
-  std::int64_t backwards_ = 0;  // that have ended
 };
 
 }  // namespace tidemark::recorder

@@ -33,7 +33,7 @@ void Uses::labelled(std::uint64_t address, std::string_view kind) {
   block.of_gradient = block.of_gradient || block.is_gradient;
 }
 
-bool Uses::computed_from(std::uint64_t output, std::uint64_t source, std::int64_t step) {
+bool Uses::computed_from(std::uint64_t output, std::uint64_t source) {
   const auto to = around(output), from = around(source);
   if (to == blocks_.end() || from == blocks_.end() || !from->second.of_gradient) return false;
   Block& block = to->second;
@@ -41,7 +41,7 @@ bool Uses::computed_from(std::uint64_t output, std::uint64_t source, std::int64_
   if (!block.is_parameter) block.of_gradient = true;
   if (block.born > born_before_ || from->second.born > born_before_) return true;
   Block::Told& told = from->second.told[block.born];
-  if (told.step != step) told = {step, told.steps + 1};
+  if (told.step != step_) told = {step_, told.steps + 1};
   return told.steps <= 2;
 }
 

@@ -34,8 +34,9 @@ class Uses {
   /// The block at `output` is computed from the one at `source`, which is of a gradient. Where both
   /// are the same: its contents are overwritten. False: nothing is to be written of it. Of two
   /// blocks from before the step the record needs two steps, to know what lives across steps.
-  bool computed_from(std::uint64_t output, std::uint64_t source, std::int64_t step);
-  void begin_step() { born_before_ = allocations_; }
+  bool computed_from(std::uint64_t output, std::uint64_t source);
+  /// A backward has ended.
+  void begin_step() { ++step_, born_before_ = allocations_; }
   /// Calls first(begin of the block) for the block around the address if a boundary lies between
   /// this read and the read or the allocation before it. Address 0: for all such blocks.
   template <class First>
@@ -78,8 +79,9 @@ class Uses {
   }
 
   std::uint64_t boundaries_ = 0;
-  std::int64_t allocations_ = 0, born_before_ = 0;  // the latter: before the step
-  Blocks blocks_;                                   // what the program has not freed
+  std::int64_t allocations_ = 0;
+  std::int64_t step_ = 0, born_before_ = 0;  // backwards that have ended; allocations until then
+  Blocks blocks_;                            // what the program has not freed
   std::array<std::int64_t, kDevices> active_{}, highest_{};
 };
 
