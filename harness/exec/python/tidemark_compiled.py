@@ -18,12 +18,9 @@ def frames_of(trace):
     return tuple(FRAME.findall(trace or ""))
 
 
-def tell(layer, path, begins, traces, of_program=seen):
-    """From line begins[i] on, the code of the file stands for the frames of traces[i]; for none where these are not this program's."""
-    for line, trace in zip(begins, traces):
-        frames = frames_of(trace)
-        if frames not in of_program:
-            frames = ()
+def tell(layer, path, begins, stretches):
+    """From line begins[i] on, the code of the file stands for the frames stretches[i]."""
+    for line, frames in zip(begins, stretches):
         texts, numbers = ctypes.c_char_p * len(frames), ctypes.c_int * len(frames)
         layer.tidemark_record_written(os.fsencode(path), line, ctypes.c_size_t(len(frames)), texts(*(name.encode() for _, _, name in frames)),
                                       texts(*(os.fsencode(file) for file, _, _ in frames)), numbers(*(int(number) for _, number, _ in frames)))
@@ -41,7 +38,8 @@ def follow_code(layer, module):
     cache = module.PyCodeCache
 
     def after(_key, path, *_, **__):
-        tell(layer, path, *(cache.linemaps.get(path) or ((), ())))
+        begins, traces = cache.linemaps.get(path) or ((), ())
+        tell(layer, path, begins, (frames if frames in seen else () for frames in map(frames_of, traces)))
 
     cache.load_by_key_path = staticmethod(tidemark_collector.own.around(cache.load_by_key_path, after=after))
 
@@ -53,8 +51,8 @@ def follow_modules(layer, module):
         if code is None or begin is None or not any(node.stack_trace for node in nodes):  # older releases do not say where the code begins
             return
         lines = sorted((graph._lineno_map or {}).items())
-        traces = [nodes[node].stack_trace if node is not None and node < len(nodes) else "" for _, node in lines]
-        tell(layer, code.co_filename, [begin + line for line, _ in lines], traces, set(map(frames_of, traces)))
+        traces = (nodes[node].stack_trace if node is not None and node < len(nodes) else "" for _, node in lines)
+        tell(layer, code.co_filename, [begin + line for line, _ in lines], map(frames_of, traces))
 
     module.GraphModule.recompile = tidemark_collector.own.around(module.GraphModule.recompile, after=after)
 
