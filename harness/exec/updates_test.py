@@ -4,7 +4,8 @@ import random
 from testing.held import alive
 from testing.said import FOLDER, MIB, python, seed
 
-# Updates of two weights `ps` by a plain function, whose state is in `s`: what they keep and what is alive of theirs at `peak()`, in tensors of a weight's size.
+# A plain function updates two weights `ps` and keeps its state in `s`. By function: the tensors of a weight's size that it keeps, its temporaries that are alive
+# at `peak()`, and its code.
 UPDATES = {
     "momentum": (2, 1, """
         for p in ps:

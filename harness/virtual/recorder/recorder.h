@@ -107,7 +107,8 @@ void note_gather(const void* output, const void* shard, int64_t shard_bytes);
 void note_read(const void* address, int place = -1);
 /// The operator of this thread overwrites the tensor at the address with what it has read.
 void note_overwritten(const void* address);
-/// It writes the tensor there, whose block has nothing left of what was in it if it `overwrites`.
+/// The operator of this thread writes the tensor at the address. `overwrites`: nothing is left of
+/// what the tensor's block held before.
 void note_written(const void* address, int place, bool overwrites);
 
 /// While it lives the calling thread is in an operator. What it calls reads what it has read.
@@ -120,7 +121,7 @@ struct Operator {
   Operator* const outer;
   struct Source {
     const void* address;
-    int place;  // in a list of tensors, of which each result has its own; -1: in none
+    int place;  // of the tensor in a list, whose results have the same places; -1: in no list
   };
   /// A block is allocated in it; which of its list of results it may be.
   int allocated() {
